@@ -1,0 +1,55 @@
+PYTHON ?= python3
+BIN := .venv/bin
+UV := build/bootstrap/bin/uv
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+.PHONY: help setup demo test lint bench lock clean machine
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(BIN)/.installed ## Install everything; the first time takes minutes, later ones a second
+	@$(BIN)/python -m millstream.spark
+
+demo: setup ## Run an example application for a minute
+	@$(BIN)/millstream run examples/etl/app.py --for 60s --home build/demo
+
+test: setup lint ## Check style, types, layers and behaviour: what CI runs
+	$(BIN)/pytest
+
+lint: $(BIN)/.installed ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## Measure against peers
+	$(BIN)/python -m bench
+
+lock: $(UV) ## Lock the newest dependencies that pyproject.toml allows
+	$(COMPILE) --upgrade requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(COMPILE) --upgrade --extra dev pyproject.toml -o requirements/lock.txt
+
+clean: ## Remove what was built and installed; jars stay in the cache
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+machine:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo \
+	  "Millstream needs Python 3.11 or later: apt-get install python3, or make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo \
+	  "Python lacks its venv module: apt-get install python3-venv"; exit 1; }
+	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 || ls -d /usr/lib/jvm/*/bin >/dev/null 2>&1 || { echo \
+	  "Spark needs Java 17 or 21: apt-get install openjdk-17-jre-headless, brew install openjdk@17, or set JAVA_HOME"; exit 1; }
+
+$(UV): requirements/bootstrap.txt | machine
+	@echo "  tools     installing uv, which installs the rest quickly"
+	@$(PYTHON) -m venv --clear build/bootstrap
+	@build/bootstrap/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(BIN)/.installed: requirements/lock.txt pyproject.toml $(UV)
+	@echo "  packages  installing what requirements/lock.txt names; Spark alone is 450 MB, so the first time takes minutes"
+	@$(UV) venv --quiet --allow-existing --python build/bootstrap/bin/python .venv
+	@$(UV) pip sync --python $(BIN)/python --require-hashes requirements/lock.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --build-constraints requirements/bootstrap.txt --editable .
+	@touch $@
