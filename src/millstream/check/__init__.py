@@ -1,0 +1,43 @@
+"""What is wrong with an application: every rule over the graph, all faults at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
+from millstream.check.options import refused_durations, refused_options
+from millstream.check.sources import connector_faults, empty_app, event_times, refused_schemas
+from millstream.check.tables import changing_inputs, keys, no_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from millstream.errors import MillstreamError
+    from millstream.model.graph import Graph
+
+RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
+    empty_app,
+    refused_names,
+    duplicate_names,
+    no_inputs,
+    unknown_inputs,
+    cycles,
+    refused_options,
+    refused_durations,
+    refused_schemas,
+    event_times,
+    connector_faults,
+    keys,
+    changing_inputs,
+)
+
+
+def faults(graph: Graph) -> tuple[MillstreamError, ...]:
+    """Find every fault of the graph, in the order of the file."""
+    found = [error for rule in RULES for error in rule(graph)]
+    return tuple(sorted(found, key=lambda error: (str(error.at and error.at.file), line(error))))
+
+
+def line(error: MillstreamError) -> int:
+    """Give the line an error points at, 0 where it points nowhere."""
+    return error.at.line if error.at else 0

@@ -1,0 +1,49 @@
+"""Faults of options: values that do not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.errors import DurationRefusedError, OptionRefusedError
+from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Source, View
+from millstream.model.duration import parse_duration
+from millstream.model.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.model.graph import Graph
+
+
+def refused_options(graph: Graph) -> Iterator[OptionRefusedError]:
+    """Options whose value is not one of a few."""
+    for dataset in graph.declared:
+        if isinstance(dataset, View):
+            continue
+        named = [("on_violation", dataset.expect.on_violation, ON_VIOLATION)]
+        if isinstance(dataset, Source):
+            named.append(("late", dataset.late, LATE_POLICIES))
+        else:
+            named.append(("mode", dataset.mode, MODES))
+        for option, value, allowed in named:
+            if value not in allowed:
+                yield OptionRefusedError(
+                    option, value, dataset=dataset.name, allowed=allowed, at=dataset.at
+                )
+
+
+def refused_durations(graph: Graph) -> Iterator[DurationRefusedError]:
+    """Lengths of time that cannot be read."""
+    for dataset in graph.declared:
+        options: dict[str, str | None] = {}
+        if not isinstance(dataset, View):
+            options["trigger"] = dataset.trigger
+        if isinstance(dataset, Source):
+            options |= {"watermark": dataset.watermark, "future": dataset.future}
+        for option, value in options.items():
+            if value is None:
+                continue
+            try:
+                Trigger.parse(value) if option == "trigger" else parse_duration(value)
+            except ValueError:
+                yield DurationRefusedError(option, value, dataset=dataset.name, at=dataset.at)

@@ -1,0 +1,70 @@
+"""Faults of sources: schema, event time and the connector's own settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.errors import (
+    EmptyAppError,
+    EventTimeColumnError,
+    MillstreamError,
+    SchemaError,
+    WatermarkMissingError,
+)
+from millstream.model.schema import Schema, type_ddl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.model.dataset import Source
+    from millstream.model.graph import Graph
+
+
+def empty_app(graph: Graph) -> Iterator[EmptyAppError]:
+    """An app without a source."""
+    if not graph.sources:
+        yield EmptyAppError(graph.app)
+
+
+def refused_schemas(graph: Graph) -> Iterator[MillstreamError]:
+    """Schemas that cannot be read."""
+    for source in graph.sources:
+        try:
+            Schema.parse(source.connector.schema)
+        except SchemaError as error:
+            yield error.located(source.at)
+
+
+def event_times(graph: Graph) -> Iterator[MillstreamError]:
+    """Event times without a watermark, and those that are no timestamp column."""
+    for source in graph.sources:
+        if source.event_time and not source.watermark:
+            yield WatermarkMissingError(
+                source.name, has="an event_time", lacks="watermark", at=source.at
+            )
+        if source.watermark and not source.event_time:
+            yield WatermarkMissingError(
+                source.name, has="a watermark", lacks="event_time", at=source.at
+            )
+        yield from _event_time_column(source)
+
+
+def _event_time_column(source: Source) -> Iterator[MillstreamError]:
+    if source.event_time is None:
+        return
+    try:
+        schema = Schema.parse(source.connector.schema)
+    except SchemaError:
+        return
+    types = {field.name: type_ddl(field.type) for field in schema.fields}
+    got = types.get(source.event_time)
+    if got != "TIMESTAMP":
+        yield EventTimeColumnError(
+            source.event_time, source=source.name, got=got, columns=tuple(types), at=source.at
+        )
+
+
+def connector_faults(graph: Graph) -> Iterator[MillstreamError]:
+    """Whatever the connectors find wrong with their own settings."""
+    for source in graph.sources:
+        yield from source.connector.faults(source.name, source.at)

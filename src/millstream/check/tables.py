@@ -1,0 +1,55 @@
+"""Faults of tables: keys, inputs, and modes that do not go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.errors import ChangingInputError, KeyMissingError, KeyUnusedError, NoInputError
+from millstream.model.dataset import Source, Table, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.errors import MillstreamError
+    from millstream.model.graph import Graph
+
+
+def no_inputs(graph: Graph) -> Iterator[NoInputError]:
+    """Tables and views that read nothing."""
+    for dataset in graph.declared:
+        if not isinstance(dataset, Source) and not dataset.reads:
+            yield NoInputError(dataset.name, at=dataset.at)
+
+
+def keys(graph: Graph) -> Iterator[MillstreamError]:
+    """Update tables without a key, and keys that nothing uses."""
+    for table in graph.tables:
+        if table.mode == "update" and not table.key:
+            yield KeyMissingError(table.name, at=table.at)
+        if table.mode in ("append", "complete") and table.key:
+            yield KeyUnusedError(table.name, mode=table.mode, at=table.at)
+
+
+def stored_inputs(graph: Graph, name: str) -> tuple[str, ...]:
+    """Name the sources and tables a dataset reads, through the views between."""
+    found: dict[str, None] = {}
+    for reads in graph.datasets[name].reads:
+        dataset = graph.datasets.get(reads)
+        if isinstance(dataset, View):
+            found |= dict.fromkeys(stored_inputs(graph, reads))
+        elif dataset is not None:
+            found[reads] = None
+    return tuple(found)
+
+
+def changing_inputs(graph: Graph) -> Iterator[ChangingInputError]:
+    """Tables that read rows which change, without being recomputed."""
+    if graph.cycle:
+        return
+    for table in graph.tables:
+        for name in stored_inputs(graph, table.name):
+            reads = graph.datasets[name]
+            if table.mode != "complete" and isinstance(reads, Table) and reads.mode != "append":
+                yield ChangingInputError(
+                    table.name, mode=table.mode, reads=name, reads_mode=reads.mode, at=table.at
+                )

@@ -1,0 +1,1 @@
+"""What an application is: frozen data, without Spark and without I/O."""

@@ -1,0 +1,145 @@
+"""The kinds of dataset an application is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import timedelta
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.errors import Location, MillstreamError
+    from millstream.model.schema import Schema
+
+Mode = Literal["append", "update", "complete"]
+OnViolation = Literal["quarantine", "drop", "fail", "warn"]
+
+MODES: tuple[str, ...] = ("append", "update", "complete")
+ON_VIOLATION: tuple[str, ...] = ("quarantine", "drop", "fail", "warn")
+LATE_POLICIES: tuple[str, ...] = ("keep", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvOptions:
+    """How a line of CSV is cut into cells."""
+
+    sep: str = ","
+    quote: str = '"'
+    escape: str | None = None
+    header: bool = False
+    null_value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How a connector's records become typed rows."""
+
+    format: Literal["json", "csv", "text", "rows"]
+    """`rows` are typed already; the others arrive as one `value` to decode."""
+    csv: CsvOptions | None = None
+    number_lines: bool = False
+    """Whether the position of a record is its line, to be counted while decoding."""
+
+
+@runtime_checkable
+class Connector(Protocol):
+    """A place rows come from.
+
+    `read` gives a stream with the columns `_origin` (file, or topic/partition) and `_position`
+    (line or offset; null where lines are counted later), and either `value` or the columns of the
+    schema, as the codec says. Reading the same offsets again must give the same rows.
+    """
+
+    @property
+    def schema(self) -> Schema | str | object:
+        """The columns of a record, as the user gave them."""
+        ...
+
+    @property
+    def codec(self) -> Codec:
+        """How records become rows."""
+        ...
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """Find what is wrong with the settings, without Spark and without the network."""
+        ...
+
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
+        """Raise if the outside system cannot be read right now."""
+        ...
+
+    def read(self, spark: SparkSession, place: Path) -> DataFrame:
+        """Open the stream; `place` is a folder of the home for whatever the connector keeps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """Rules that every row must meet, and what happens to a row that does not."""
+
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """Name of the rule -> SQL condition; a row meets it only if the condition is true."""
+    on_violation: str = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows come from: landed with a verdict each, or read live."""
+
+    name: str
+    connector: Connector
+    at: Location
+    event_time: str | None = None
+    watermark: str | None = None
+    future: str = "1 day"
+    late: str = "keep"
+    live: bool = False
+    expect: Expectations = Expectations()
+    evolve: bool = False
+    trigger: str | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Nothing: rows enter the application here."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A named query, inlined into whoever reads it."""
+
+    name: str
+    reads: tuple[str, ...]
+    build: Callable[..., Any] = field(compare=False, repr=False)
+    at: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A query whose answer is kept as a Delta table."""
+
+    name: str
+    reads: tuple[str, ...]
+    build: Callable[..., Any] = field(compare=False, repr=False)
+    at: Location
+    mode: str = "append"
+    key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    expect: Expectations = Expectations()
+    evolve: bool = False
+    trigger: str | None = None
+
+
+Dataset = Source | View | Table
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The column that says when a row happened, and how long stragglers are waited for."""
+
+    column: str
+    delay: timedelta

@@ -1,0 +1,67 @@
+"""From graph to queries: one per landing, one per table; views are inlined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from millstream.check.tables import stored_inputs
+from millstream.model.dataset import EventTime, Source, Table, View
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from millstream.model.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One thing that runs: a landing, a stream into a table, or a table recomputed as a whole."""
+
+    name: str
+    kind: Literal["landing", "stream", "recompute"]
+    dataset: Source | Table
+    after: tuple[str, ...]
+    """Queries whose output this one reads."""
+
+
+def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...]:
+    """Turn a sound graph into queries, each after those it reads from.
+
+    Args:
+        graph: A graph without faults.
+        chosen: Names to run; everything if None.
+    """
+    queries = []
+    for dataset in graph.ordered:
+        if isinstance(dataset, View) or (chosen is not None and dataset.name not in chosen):
+            continue
+        if isinstance(dataset, Source) and dataset.live:
+            continue
+        after = stored_inputs(graph, dataset.name)
+        queries.append(Query(dataset.name, _kind(graph, dataset, after), dataset, after))
+    return tuple(queries)
+
+
+def _kind(
+    graph: Graph, dataset: Source | Table, after: tuple[str, ...]
+) -> Literal["landing", "stream", "recompute"]:
+    if isinstance(dataset, Source):
+        return "landing"
+    inputs = [graph.datasets[name] for name in after]
+    changing = any(isinstance(i, Table) and i.mode != "append" for i in inputs)
+    return "recompute" if changing else "stream"
+
+
+def event_time_of(graph: Graph, name: str) -> EventTime | None:
+    """Say which column of a stored dataset is event time: its own, or its only input's.
+
+    An answer that still has the event-time column of what it reads is read with the same watermark;
+    with several inputs, none is assumed: the faster one would make rows of the slower one late.
+    """
+    dataset = graph.datasets[name]
+    if isinstance(dataset, Source):
+        if dataset.event_time is None or dataset.watermark is None:
+            return None
+        return EventTime(dataset.event_time, parse_duration(dataset.watermark))
+    inputs = stored_inputs(graph, name)
+    return event_time_of(graph, inputs[0]) if len(inputs) == 1 else None

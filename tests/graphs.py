@@ -1,0 +1,32 @@
+"""Small builders of graphs for tests that need no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.memory import Memory
+from millstream.errors import Location
+from millstream.model.dataset import Source, Table, View
+from millstream.model.graph import Graph
+
+if TYPE_CHECKING:
+    from millstream.model.dataset import Dataset
+
+AT = Location("app.py", 7)
+
+
+def source(name: str, **options: Any) -> Source:
+    connector = options.pop("connector", Memory("id BIGINT, at TIMESTAMP"))
+    return Source(name=name, connector=connector, at=AT, **options)
+
+
+def view(name: str, *reads: str) -> View:
+    return View(name, reads, lambda *frames: frames[0], AT)
+
+
+def table(name: str, *reads: str, **options: Any) -> Table:
+    return Table(name, reads, lambda *frames: frames[0], AT, **options)
+
+
+def graph(*datasets: Dataset) -> Graph:
+    return Graph("shop", datasets)
