@@ -1,0 +1,1 @@
+"""The session: which Java, which jars and which settings Spark runs with."""

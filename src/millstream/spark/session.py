@@ -1,0 +1,187 @@
+"""The one Spark session of a process: how it starts, stays quiet and stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import ForeignSessionError, SparkStartError
+from millstream.spark.archive import archive_flags, make_archive
+from millstream.spark.cache import cache_dir
+from millstream.spark.defaults import MARK, is_local, settings
+from millstream.spark.jars import resolve
+from millstream.spark.java import find_java
+from millstream.spark.report import silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    from millstream.spark.java import Java
+    from millstream.spark.report import Report
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.policy.type = SizeBasedTriggeringPolicy
+appender.file.policy.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def prepare(report: Report = silent) -> Java:
+    """Make all that a quick start needs: Java found, jars fetched, class archive made."""
+    java = find_java()
+    report("java", f"{java.version} at {java.home}")
+    resolve(report=report)
+    make_archive(java, report=report)
+    return java
+
+
+def open_session(
+    name: str,
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    log_dir: Path | None = None,
+    report: Report = silent,
+) -> SparkSession:
+    """Start Spark, or take the session that Millstream started in this process before.
+
+    Nothing of Spark's is ever printed; what it has to say is in `spark.log` in `log_dir`. Ctrl-C
+    and a closed terminal reach Python only.
+
+    Raises:
+        ForeignSessionError: Another Spark session runs in this process.
+        SparkStartError: Spark does not start.
+    """
+    if running := _running_session(conf or {}):
+        return running
+    java = find_java()
+    combined = settings(
+        master, conf or {}, jars=resolve(report=report), java_flags=archive_flags(java)
+    )
+    began = time.monotonic()
+    spark = start(name, java=java, conf=combined, log_dir=log_dir or cache_dir() / "logs")
+    report("spark", f"started in {time.monotonic() - began:.1f} s")
+    return spark
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Start the Python workers while the caller goes on; the first batch then need not wait."""
+
+    def start_worker() -> None:
+        with contextlib.suppress(Exception):
+            spark.range(1).mapInArrow(_same, "id BIGINT").collect()
+
+    threading.Thread(target=start_worker, daemon=True).start()
+
+
+def _same(batches: Any) -> Any:
+    return batches
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark; its JVM ends with this process, or serves the next session in it."""
+    spark.stop()
+
+
+def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> SparkSession:
+    """Start Spark with exactly these settings."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if is_local(conf["spark.master"]):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    log_dir.mkdir(parents=True, exist_ok=True)
+    log = log_dir.absolute() / "spark.log"
+    everything = SparkConf(loadDefaults=False).setAppName(name).setAll(list(conf.items()))
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        gateway = SparkContext._gateway or _launch(everything, log)
+        spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
+    except (PySparkException, Py4JError) as error:
+        cause = str(getattr(error, "java_exception", error))
+        raise SparkStartError(cause.partition("\n")[0], log=str(log)) from error
+    finally:
+        # Spark's own handler cancels all jobs; what Ctrl-C means is for the caller to say.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
+    return spark
+
+
+def _launch(conf: SparkConf, log: Path) -> Any:
+    """Launch the JVM in a session of its own, all it prints going to the log."""
+    from pyspark import java_gateway
+
+    layout = log.with_name("log4j2.properties")
+    layout.write_text(_LOG4J.format(log=log))
+    flag = shlex.quote(f"-Dlog4j2.configurationFile={layout}")
+    options = conf.get("spark.driver.extraJavaOptions", "")
+    conf.set("spark.driver.extraJavaOptions", f"{flag} {options}")
+    with log.open("ab") as output:
+        channels = {"stdout": output, "stderr": output, "start_new_session": True}
+        with _ended_if_interrupted(java_gateway):
+            return java_gateway.launch_gateway(conf, channels)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _ended_if_interrupted(launcher: Any) -> Iterator[None]:
+    """Kill the JVM if Ctrl-C comes while it starts: it would wait for us for ever."""
+    launched: list[subprocess.Popen[bytes]] = []
+
+    def launch(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        launched.append(subprocess.Popen(*command, **options))
+        return launched[-1]
+
+    launcher.Popen = launch
+    try:
+        yield
+    except BaseException:
+        for process in launched:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        raise
+    finally:
+        launcher.Popen = subprocess.Popen
+
+
+def _running_session(conf: Mapping[str, str]) -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    if context.getConf().get(MARK) is None:
+        raise ForeignSessionError(context.appName or "")
+    spark = SparkSession(context)
+    for key, value in conf.items():
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+    return spark
