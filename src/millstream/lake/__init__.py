@@ -1,0 +1,1 @@
+"""The inside world: landing and verdicts, Delta tables, expectations, time travel."""

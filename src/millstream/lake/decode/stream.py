@@ -1,0 +1,192 @@
+"""How batches of raw records become batches of typed columns: a row in, a row out, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
+
+import pyarrow as pa
+
+from millstream.lake.decode.column import UnfitError, arrow_fields, builder
+from millstream.lake.decode.csv_reader import CsvReader
+from millstream.lake.decode.json_reader import JsonReader
+from millstream.lake.decode.line import LineCount, Run, line_numbers
+from millstream.lake.decode.reader import REFUSALS, Reader, TextReader
+from millstream.model.dataset import CsvOptions
+from millstream.model.schema import Atom, Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from millstream.lake.decode.column import Column
+
+Format: TypeAlias = Literal["json", "csv", "text"]
+Faults: TypeAlias = dict[int, str]
+"""Reasons, by row of the batch."""
+
+HEADER = "header"
+"""The reason of a CSV header that agrees with the schema: not a record, and not a fault."""
+
+_RAW = (Field("_reason", Atom.STRING), Field("_raw", Atom.BINARY))
+_PLACE = (Field("_origin", Atom.STRING), Field("_position", Atom.BIGINT))
+_TAKEN = ("value", "_origin", "_position")
+
+
+def decoded_schema(schema: Schema, extra: Iterable[Field] = ()) -> str:
+    """Write the DDL of the decoder's output, for `mapInArrow`.
+
+    Everything is nullable: a malformed record is null in all columns.
+
+    >>> decoded_schema(Schema.parse("n INT NOT NULL"))
+    'n INT, _reason STRING, _raw BINARY, _origin STRING, _position BIGINT'
+    """
+    fields = (*schema.fields, *_RAW, *_PLACE, *extra)
+    return Schema(fields).with_nulls().to_ddl()
+
+
+def decoder(
+    schema: Schema,
+    *,
+    format: Format,  # noqa: A002
+    options: CsvOptions | None = None,
+    number_lines: bool = False,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Make the function that decodes the batches of one partition, for `mapInArrow`.
+
+    Every input row gives exactly one output row, in order. A record that is not as the schema
+    says is null in all columns, has a `_reason`, and its exact bytes are in `_raw`.
+
+    Args:
+        schema: What a right record looks like.
+        format: How records are written.
+        options: How CSV is written.
+        number_lines: Whether `_position` is the line within `_origin`, rather than passed on.
+
+    Raises:
+        SchemaError: the format cannot carry the schema.
+    """
+    _reader(schema, format, options)
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        partition = _Partition(schema, _reader(schema, format, options))
+        has_header = format == "csv" and options is not None and options.header
+        for batch in batches:
+            yield partition.decode(batch, number_lines=number_lines, has_header=has_header)
+
+    return decode
+
+
+def _reader(schema: Schema, kind: Format, options: CsvOptions | None) -> Reader:
+    match kind:
+        case "json":
+            return JsonReader(schema)
+        case "csv":
+            return CsvReader(schema, options or CsvOptions())
+        case "text":
+            return TextReader(schema)
+        case _:
+            assert_never(kind)
+
+
+class _Partition:
+    """The decoding of one partition: what must be remembered from batch to batch."""
+
+    def __init__(self, schema: Schema, reader: Reader) -> None:
+        self._reader = reader
+        self._fields = arrow_fields((*schema.fields, *_RAW, *_PLACE))
+        self._builders = [builder(field.type) for field in schema.fields]
+        self._lines = LineCount()
+        self._header_fault: str | None = None
+
+    def decode(
+        self, batch: pa.RecordBatch, *, number_lines: bool, has_header: bool
+    ) -> pa.RecordBatch:
+        """Decode one batch."""
+        value, origin = batch.column("value").cast(pa.binary()), batch.column("_origin")
+        raws: list[bytes | None] = value.to_numpy(zero_copy_only=False).tolist()
+        rows, faults = self._read(raws, checked=not _is_all_text(value))
+        runs = self._lines.runs(origin) if number_lines or has_header else []
+        if has_header:
+            self._judge_headers(runs, raws, rows, faults)
+        columns = self._columns(raws, rows, faults)
+        position = line_numbers(runs) if number_lines else batch.column("_position")
+        extra = [name for name in batch.schema.names if name not in _TAKEN]
+        return pa.RecordBatch.from_arrays(
+            [
+                *columns,
+                *_verdicts(raws, faults),
+                origin.cast(pa.string()),
+                position.cast(pa.int64()),
+                *map(batch.column, extra),
+            ],
+            schema=pa.schema([*self._fields, *map(batch.schema.field, extra)]),
+        )
+
+    def _read(self, raws: Sequence[Any], *, checked: bool) -> tuple[list[Any], Faults]:
+        rows: list[Any] = []
+        faults: Faults = {}
+        read, keep = self._reader.read, rows.append
+        for raw in raws:
+            try:
+                if checked:
+                    str(raw, "utf-8")
+                keep(read(raw))
+            except REFUSALS:
+                faults[len(rows)] = self._reason(raw)
+                keep(self._reader.blank)
+        return rows, faults
+
+    def _columns(self, raws: Sequence[Any], rows: list[Any], faults: Faults) -> list[Column]:
+        columns: list[Column] = []
+        unfit: set[int] = set()
+        for build, get in zip(self._builders, self._reader.getters, strict=True):
+            try:
+                columns.append(build(list(map(get, rows))))
+            except UnfitError as error:
+                unfit.update(error.rows)
+        if not unfit:
+            return columns
+        for i in unfit:
+            faults[i], rows[i] = self._reason(raws[i]), self._reader.blank
+        return self._columns(raws, rows, faults)
+
+    def _reason(self, raw: bytes | None) -> str:
+        if raw is None:
+            return "null record"
+        if not raw.strip():
+            return "empty record"
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            return f"not UTF-8: {error.reason} (byte {error.start})"
+        return self._reader.fault(raw) or "not as the schema says"
+
+    def _judge_headers(
+        self, runs: list[Run], raws: Sequence[bytes | None], rows: list[Any], faults: Faults
+    ) -> None:
+        assert isinstance(self._reader, CsvReader)
+        for run in runs:
+            if run.line == 1:
+                opens = run.opens_file
+                fault = self._reader.header_fault(raws[run.start]) if opens else None
+                self._header_fault = fault
+                if opens and not fault:
+                    faults[run.start], rows[run.start] = HEADER, self._reader.blank
+            if self._header_fault:
+                for i in range(run.start, run.stop):
+                    faults[i], rows[i] = self._header_fault, self._reader.blank
+
+
+def _is_all_text(value: Column) -> bool:
+    try:
+        value.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return value.null_count == 0
+
+
+def _verdicts(raws: Sequence[bytes | None], faults: Faults) -> tuple[Column, Column]:
+    if not faults:
+        return pa.nulls(len(raws), pa.string()), pa.nulls(len(raws), pa.binary())
+    reasons = [faults.get(i) for i in range(len(raws))]
+    kept = [raw if reason else None for raw, reason in zip(raws, reasons, strict=True)]
+    return pa.array(reasons, pa.string()), pa.array(kept, pa.binary())

@@ -1,0 +1,125 @@
+"""Schema enforcement: an answer fits its table, or is refused with the column named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import (
+    ColumnAddedError,
+    ColumnDroppedError,
+    LayoutChangedError,
+    SchemaChangedError,
+)
+from millstream.lake.delta import FencedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from millstream.errors import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a table must look like."""
+
+    name: str
+    schema: str
+    """Spark's JSON."""
+    at: Location
+    partition_by: tuple[str, ...] = ()
+    evolve: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
+    """Make the table or hold the answer to it, and shut earlier drivers out.
+
+    Raises:
+        SchemaChangedError: A column has another type.
+        ColumnAddedError: A column is new, and evolution was not asked for.
+        ColumnDroppedError: A column is gone, and evolution was not asked for.
+        LayoutChangedError: The table is partitioned by other columns.
+    """
+    schema = nullable(shape.schema)
+    if not (path / "_delta_log").exists():
+        FencedTable.create(
+            path, schema=schema, partition_by=shape.partition_by, properties=shape.properties
+        )
+    table = FencedTable(path, name=shape.name, epoch=epoch)
+    added = _compare(_columns(table.schema), _columns(schema), shape)
+    if table.partition_by != shape.partition_by:
+        raise LayoutChangedError(
+            shape.name,
+            option="partition_by",
+            was=str(list(table.partition_by)),
+            now=str(list(shape.partition_by)),
+            at=shape.at,
+        )
+    table.take()
+    if added:
+        table.add_columns(json.dumps({"type": "struct", "fields": added}))
+    return table
+
+
+def nullable(schema: str) -> str:
+    """Allow null everywhere: what must not be null is a rule, not a crash."""
+    return json.dumps(_nullable(json.loads(schema)))
+
+
+def _compare(
+    held: Mapping[str, dict[str, Any]], wanted: Mapping[str, dict[str, Any]], shape: Shape
+) -> list[dict[str, Any]]:
+    for name, column in wanted.items():
+        if name in held and _bare(held[name]["type"]) != _bare(column["type"]):
+            raise SchemaChangedError(
+                shape.name,
+                column=name,
+                was=_words(held[name]["type"]),
+                now=_words(column["type"]),
+                at=shape.at,
+            )
+    added = [column for name, column in wanted.items() if name not in held]
+    if not shape.evolve:
+        for column in added:
+            raise ColumnAddedError(shape.name, column=column["name"], at=shape.at)
+        for name in held:
+            if name not in wanted:
+                raise ColumnDroppedError(shape.name, column=name, at=shape.at)
+    return added
+
+
+def _columns(schema: str) -> dict[str, dict[str, Any]]:
+    return {column["name"]: column for column in json.loads(schema)["fields"]}
+
+
+def _nullable(kind: Any) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    changed = {name: _nullable(value) for name, value in kind.items()}
+    for name in ("nullable", "containsNull", "valueContainsNull"):
+        if name in changed:
+            changed[name] = True
+    if "fields" in changed:
+        changed["fields"] = [_nullable(field) | {"metadata": {}} for field in changed["fields"]]
+    return changed
+
+
+def _bare(kind: Any) -> Any:
+    bare = _nullable(kind)
+    return json.dumps(bare, sort_keys=True)
+
+
+def _words(kind: Any) -> str:
+    if not isinstance(kind, dict):
+        return str(kind).upper()
+    match kind["type"]:
+        case "array":
+            return f"ARRAY<{_words(kind['elementType'])}>"
+        case "map":
+            return f"MAP<{_words(kind['keyType'])}, {_words(kind['valueType'])}>"
+        case _:
+            inner = (f"{column['name']}: {_words(column['type'])}" for column in kind["fields"])
+            return f"STRUCT<{', '.join(inner)}>"

@@ -1,0 +1,176 @@
+"""The folder of one deployed application: where its tables, checkpoints and logs are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import (
+    HomeDamagedError,
+    HomeEmptyError,
+    HomeNewerError,
+    HomeOtherAppError,
+    HomeUnusableError,
+    UnknownTableError,
+)
+from millstream.settings import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = 1
+"""Raised when a home written by this version cannot be read by earlier ones."""
+
+QUARANTINE = "__quarantine"
+
+_UNBEARABLE = re.compile(r"%[0-9A-Fa-f]{2}|[][{}*?\\^|\x00-\x1f]")
+"""What Spark or Delta would read as something else than a part of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A home folder; its layout is known here and nowhere else."""
+
+    path: Path
+
+    @staticmethod
+    def at(path: str | Path) -> Home:
+        """Name a home by its path.
+
+        Raises:
+            HomeUnusableError: The path is not one of this machine's file system, or has
+                characters that Delta tables cannot have in theirs.
+        """
+        if "://" in str(path):
+            raise HomeUnusableError(str(path), why="it is not a path of the local file system")
+        home = Home(Path(path).expanduser().absolute())
+        if found := _UNBEARABLE.search(str(home.path)):
+            why = f"Delta tables cannot have {found[0]!r} in their path"
+            raise HomeUnusableError(str(home.path), why=why)
+        return home
+
+    def table(self, name: str) -> Path:
+        """Where the Delta table of a dataset is."""
+        return self.path / "tables" / name
+
+    def quarantine(self, name: str) -> Path:
+        """Where the rows are that a table kept out."""
+        return self.table(name + QUARANTINE)
+
+    def checkpoint(self, query: str) -> Path:
+        """Where Spark keeps the progress of a query."""
+        return self.path / "checkpoints" / query
+
+    def staging(self, query: str) -> Path:
+        """Where Spark writes the files of a batch before they are committed."""
+        return self.path / "staging" / query
+
+    def connector(self, source: str) -> Path:
+        """Where the connector of a source keeps what it needs."""
+        return self.path / "sources" / source
+
+    @property
+    def logs(self) -> Path:
+        """Where Spark's own log goes."""
+        return self.path / "logs"
+
+    @property
+    def lease(self) -> Path:
+        """Where drivers leave their epoch."""
+        return self.path / "lease"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of all Delta tables."""
+        folder = self.path / "tables"
+        found = folder.iterdir() if folder.exists() else ()
+        return tuple(sorted(t.name for t in found if (t / "_delta_log").exists()))
+
+    def is_landing(self, name: str) -> bool:
+        """Whether a table holds the rows of a source, with their verdicts."""
+        return name in self.read_manifest().get("sources", ())
+
+    def existing(self, name: str) -> Path:
+        """Where an existing table is.
+
+        Raises:
+            UnknownTableError: There is none of this name.
+        """
+        if name not in self.tables:
+            raise UnknownTableError(name, known=self.tables)
+        return self.table(name)
+
+    def prepare(self, app: str, *, sources: Sequence[str]) -> None:
+        """Make the folders, or make sure that the home is this app's and of a known format.
+
+        Raises:
+            HomeUnusableError: The folder cannot be made or written.
+            HomeNewerError: A newer Millstream wrote it.
+            HomeOtherAppError: Another app owns it.
+        """
+        try:
+            for folder in (self.path, self.logs, self.lease, self.path / "tables"):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HomeUnusableError(str(self.path), why=error.strerror or str(error)) from error
+        if not os.access(self.path, os.W_OK):
+            raise HomeUnusableError(str(self.path), why="it cannot be written")
+        self.verify(app)
+        landed = sorted({*self.read_manifest().get("sources", ()), *sources})
+        self.write_manifest({"app": app, "sources": landed})
+
+    def verify(self, app: str | None = None) -> None:
+        """Make sure that the home is of a known format and, if given, this app's."""
+        manifest = self.read_manifest()
+        if manifest["format"] > FORMAT:
+            raise HomeNewerError(
+                str(self.path),
+                layout=manifest["format"],
+                known=FORMAT,
+                written_by=manifest["written_by"],
+            )
+        if app is not None and manifest["app"] not in (app, ""):
+            raise HomeOtherAppError(str(self.path), owner=manifest["app"], app=app)
+
+    def verify_in_use(self, app: str | None = None) -> None:
+        """Make sure that something has run here, and that it can be read.
+
+        Raises:
+            HomeEmptyError: Nothing has.
+        """
+        self.verify(app)
+        if not self.tables:
+            raise HomeEmptyError(str(self.path))
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Read what is deployed here.
+
+        Raises:
+            HomeDamagedError: The manifest is not as it was written.
+        """
+        try:
+            manifest = json.loads(self._manifest.read_text())
+            int(manifest["format"]), str(manifest["app"]), str(manifest["written_by"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise HomeDamagedError(str(self._manifest), why=f"{type(error).__name__}") from error
+        except FileNotFoundError:
+            return {"format": FORMAT, "app": "", "written_by": __version__}
+        return dict(manifest)
+
+    def write_manifest(self, facts: dict[str, Any]) -> None:
+        """Write what is deployed here, in one step."""
+        text = json.dumps({"format": FORMAT, "written_by": __version__, **facts}, indent=2)
+        temporary = self._manifest.with_suffix(".tmp")
+        with temporary.open("w") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._manifest)
+
+    @property
+    def _manifest(self) -> Path:
+        return self.path / "manifest"

@@ -1,0 +1,193 @@
+"""Landing: every input row is judged once and kept, with its verdict, in one commit per batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from millstream.errors import LandingUnbalancedError, LateRowsError
+from millstream.lake.decode import HEADER, decoded_schema, decoder
+from millstream.lake.files import count_rows
+from millstream.lake.ledger import VERDICTS
+from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+from millstream.lake.verdict import Moment, Rule, judge, unjudged
+from millstream.model.duration import parse_duration
+from millstream.model.schema import Atom, Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from millstream.lake.delta import Facts, FencedTable
+    from millstream.model.dataset import Source
+
+_MARKS = (
+    Field("_reason", Atom.STRING),
+    Field("_raw", Atom.BINARY),
+    Field("_origin", Atom.STRING),
+    Field("_position", Atom.BIGINT),
+    Field("_arrived_at", Atom.TIMESTAMP),
+    Field("_batch", Atom.BIGINT),
+    Field("_verdict", Atom.STRING),
+)
+_JUDGED = ("_arrived_at", "_batch", "_verdict")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """How one source is parsed and judged."""
+
+    source: Source
+    schema: Schema
+
+    @staticmethod
+    def of(source: Source) -> Landing:
+        """Prepare the landing of a source."""
+        return Landing(source, Schema.parse(source.connector.schema))
+
+    @property
+    def table_schema(self) -> str:
+        """The columns of the landing table, as Spark's JSON."""
+        return Schema((*self.schema.with_nulls().fields, *_MARKS)).to_json()
+
+    def live(self, raw: DataFrame) -> DataFrame:
+        """Keep the right rows of a source that is not landed; the others are counted by verdict."""
+        judged = self.judge(raw, Moment()).where(F.col("_verdict") != HEADER)
+        counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
+        counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
+        return counted.where("_verdict = 'ok'").select(*self.schema.names)
+
+    def bound(self, greatest: int | None) -> int | None:
+        """The watermark after batches whose greatest event time is given, in microseconds."""
+        if greatest is None or self.source.watermark is None:
+            return None
+        return greatest - _in_microseconds(self.source.watermark)
+
+    def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
+        """Turn raw records into typed rows, each with its verdict."""
+        marks = decoded_schema(self.schema, [mark for mark in _MARKS if mark.name in _JUDGED])
+        return self._reject(raw.mapInArrow(self.work(moment), marks))
+
+    def work(
+        self, moment: Moment
+    ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """Make the function that decodes and judges, but for the rules, which are Spark's."""
+        codec, schema = self.source.connector.codec, self.schema
+        future = self.source.future
+        rule = Rule(self.source.event_time, future, _in_microseconds(future))
+        decode = None
+        if codec.format != "rows":
+            decode = decoder(
+                schema, format=codec.format, options=codec.csv, number_lines=codec.number_lines
+            )
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return judge(decode(batches) if decode else map(unjudged, batches), rule, moment)
+
+        return work
+
+    def _reject(self, judged: DataFrame) -> DataFrame:
+        rules = self.source.expect.rules.items()
+        broken = [
+            F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"violates {rule!r}"))
+            for rule, condition in rules
+        ]
+        if not broken:
+            return judged
+        violated = F.when(F.col("_verdict") == "ok", F.coalesce(*broken, F.lit(None)))
+        return judged.withColumn("_violated", violated).withColumns(
+            {
+                "_verdict": F.when(F.col("_violated").isNull(), F.col("_verdict")).otherwise(
+                    "rejected"
+                ),
+                "_reason": F.coalesce("_violated", "_reason"),
+            }
+        )
+
+
+class LandingSink:
+    """The landing table of one source, open for writing."""
+
+    partition_by = ("_verdict",)
+
+    def __init__(
+        self,
+        landing: Landing,
+        table: FencedTable,
+        staging: Path,
+        planned_at: Callable[[int], int],
+    ) -> None:
+        self._landing, self._table, self._staging = landing, table, staging
+        self._planned_at = planned_at
+
+    @property
+    def facts(self) -> Facts:
+        """What is landed so far."""
+        return self._table.facts
+
+    def stage(self, raw: DataFrame, batch: int) -> Staged:
+        """Parse, judge and write a batch; nothing of it is landed yet."""
+        counted, observation = observe(raw, {}, raw.columns)
+        bound = self._landing.bound(self.facts.greatest_event_time)
+        moment = Moment(batch, self._planned_at(batch) * 1000, bound)
+        if self._landing.source.expect.rules:
+            judged = self._landing.judge(counted, moment)
+            staged = stage(judged, observation, self._staging, self.partition_by)
+        else:
+            work = self._landing.work(moment)
+            staged = stage(counted, observation, self._staging, self.partition_by, work)
+        if staged.seen["_rows"] != staged.rows:
+            raise LandingUnbalancedError(
+                self._table.name, batch=batch, read=staged.seen["_rows"], landed=staged.rows
+            )
+        return staged
+
+    def replay(self, raw: DataFrame) -> str:
+        """Read a batch that is landed already, to tell whether it is the same."""
+        return digest_without_writing(*observe(raw, {}, raw.columns))
+
+    def commit(self, staged: Staged, batch: int, query_id: str) -> None:
+        """Land a batch.
+
+        Raises:
+            LateRowsError: It has late rows and the source allows none.
+        """
+        source = self._landing.source
+        landed = tuple(file for file in staged.files if file.partition["_verdict"] != HEADER)
+        counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
+        if source.late == "fail" and counts["late"]:
+            raise LateRowsError(source.name, rows=counts["late"], batch=batch, at=source.at)
+        facts = replace(
+            self.facts,
+            query_id=query_id,
+            batch=batch,
+            rows=count_rows(landed),
+            digest=staged.digest,
+            changed=batch if landed else self.facts.changed,
+            greatest_event_time=self._greatest(staged),
+        )
+        read = staged.seen["_rows"] - count_rows(staged.only("_verdict", HEADER))
+        self._table.append(landed, facts.plus({"input": read, **counts}))
+
+    def _greatest(self, staged: Staged) -> int | None:
+        column = self._landing.source.event_time
+        moments = [self.facts.greatest_event_time]
+        if column is not None:
+            greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
+            moments += [_microseconds(moment) for moment in greatest if moment is not None]
+        return max((m for m in moments if m is not None), default=None)
+
+
+def _in_microseconds(duration: str) -> int:
+    return round(parse_duration(duration) / timedelta(microseconds=1))
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,167 @@
+"""Tables: a batch of answers, held to its expectations and to the schema, written exactly once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+
+from millstream.errors import ExpectationFailedError, KeyNotUniqueError
+from millstream.lake.files import DataFile, count_rows
+from millstream.lake.ledger import RULE
+from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.lake.delta import Facts, FencedTable
+    from millstream.model.dataset import Expectations, Table
+
+_KEPT = "_kept"
+RULES = "_rules"
+RESERVED = (_KEPT, RULES)
+_KEEPING_OUT = ("quarantine", "drop")
+
+
+class TableSink:
+    """A Delta table and its quarantine, open for writing."""
+
+    def __init__(
+        self, declared: Table, table: FencedTable, quarantine: FencedTable | None, staging: Path
+    ) -> None:
+        self._declared, self._table, self._quarantine = declared, table, quarantine
+        self._staging = staging
+
+    @property
+    def facts(self) -> Facts:
+        """What is written so far."""
+        return self._table.facts
+
+    def stage(self, answer: DataFrame, batch: int) -> Staged:  # noqa: ARG002
+        """Write a batch of answers to files; nothing of it is in the table yet."""
+        marked = self._mark(answer)
+        seen, observation = observe(marked, self._broken(), answer.columns)
+        partition_by = list(self._declared.partition_by) if self._declared.mode != "update" else []
+        if self._is_split:
+            partition_by.append(_KEPT)
+        elif _KEPT in marked.columns:
+            seen = (seen.where(_KEPT) if self._keeps_out else seen).drop(_KEPT, RULES)
+        return stage(seen, observation, self._staging, partition_by)
+
+    def replay(self, answer: DataFrame) -> str:
+        """Compute a batch that is written already, to tell whether it is the same."""
+        marked = self._mark(answer)
+        return digest_without_writing(*observe(marked, self._broken(), answer.columns))
+
+    def commit(
+        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+    ) -> None:
+        """Write a batch into the quarantine, then into the table.
+
+        Raises:
+            ExpectationFailedError: Rows violate a rule that stops the table.
+            KeyNotUniqueError: An update has two rows for one key.
+        """
+        self._fail_if_violated(staged, batch)
+        kept, aside = staged.files, tuple[DataFile]()
+        if self._is_split:
+            kept, aside = staged.only(_KEPT, "true"), staged.only(_KEPT, "false")
+        gone = None
+        if self._declared.mode == "update":
+            self._refuse_double_keys((*kept, *aside), batch)
+            gone = self._keys(aside)
+        counts = self._counts(staged, count_rows(kept), count_rows(aside))
+        if self._quarantine is not None and self._quarantine.facts.batch < batch:
+            is_whole = self._declared.mode == "complete"
+            put_aside = self._quarantine.replace if is_whole else self._quarantine.append
+            facts = _next(self._quarantine.facts, staged, batch, query_id)
+            facts = facts.plus({"written": count_rows(aside)})
+            put_aside([file.without(_KEPT) for file in aside], facts)
+        facts = _next(self.facts, staged, batch, query_id).plus(counts)
+        changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
+        facts = replace(facts, inputs=inputs or {}, changed=changed)
+        self._write([file.without(_KEPT) for file in kept], gone, facts)
+
+    def _write(self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts) -> None:
+        match self._declared.mode:
+            case "update":
+                self._table.upsert(files, self._declared.key, facts, gone=gone)
+            case "complete":
+                self._table.replace(files, facts)
+            case _:
+                self._table.append(files, facts)
+
+    def _mark(self, answer: DataFrame) -> DataFrame:
+        if not self._declared.expect.rules:
+            return answer
+        names = [F.when(broken, F.lit(name)) for name, broken in self._broken().items()]
+        rules = F.array_compact(F.array(*names))
+        kept = F.size(rules) == 0 if self._keeps_out else F.lit(True)
+        rules = F.when(F.size(rules) > 0, rules)
+        return answer.withColumns({_KEPT: kept, RULES: rules})
+
+    @property
+    def _keeps_out(self) -> bool:
+        return self._declared.expect.on_violation in _KEEPING_OUT
+
+    @property
+    def _is_split(self) -> bool:
+        """Whether rows that are kept out are written too: to the side, or to forget their keys."""
+        forgets = self._declared.mode == "update" and self._keeps_out
+        return self._quarantine is not None or (forgets and bool(self._declared.expect.rules))
+
+    def _broken(self) -> Mapping[str, Column]:
+        rules = self._declared.expect.rules.items()
+        return {name: ~F.coalesce(F.expr(rule), F.lit(False)) for name, rule in rules}
+
+    def _counts(self, staged: Staged, written: int, aside: int) -> dict[str, int]:
+        quarantined = aside if self._quarantine is not None else 0
+        counts = {"input": staged.seen["_rows"], "written": written, "quarantined": quarantined}
+        counts["dropped"] = counts["input"] - written - quarantined
+        rules = self._declared.expect.rules
+        return counts | {RULE + name: staged.seen[name] for name in rules}
+
+    def _fail_if_violated(self, staged: Staged, batch: int) -> None:
+        if self._declared.expect.on_violation != "fail":
+            return
+        rules = {name: staged.seen[name] for name in self._declared.expect.rules}
+        if any(rules.values()):
+            violated = ", ".join(f"{name!r} ({rows} rows)" for name, rows in rules.items() if rows)
+            raise ExpectationFailedError(
+                self._table.name, violated=violated, batch=batch, at=self._declared.at
+            )
+
+    def _refuse_double_keys(self, files: Sequence[DataFile], batch: int) -> None:
+        keys = self._keys(files)
+        if keys is None:
+            return
+        while any(str(field.type).startswith("struct") for field in keys.schema):
+            keys = keys.flatten()
+        distinct = keys.group_by(keys.column_names).aggregate([]).num_rows
+        if distinct < keys.num_rows:
+            raise KeyNotUniqueError(
+                self._table.name, key=self._declared.key, batch=batch, at=self._declared.at
+            )
+
+    def _keys(self, files: Sequence[DataFile]) -> pa.Table | None:
+        if not files:
+            return None
+        columns = list(self._declared.key)
+        return pa.concat_tables(pq.ParquetFile(file.path).read(columns) for file in files)
+
+
+def rows_let_in(answer: DataFrame, expect: Expectations) -> DataFrame:
+    """Leave out the rows that the rules keep out of the table."""
+    for rule in expect.rules.values() if expect.on_violation in _KEEPING_OUT else ():
+        answer = answer.where(F.coalesce(F.expr(rule), F.lit(False)))
+    return answer
+
+
+def _next(facts: Facts, staged: Staged, batch: int, query_id: str) -> Facts:
+    return replace(facts, query_id=query_id, batch=batch, rows=staged.rows, digest=staged.digest)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from tests.graphs import AT
+
+from millstream.errors import (
+    ColumnAddedError,
+    ColumnDroppedError,
+    LayoutChangedError,
+    OvertakenError,
+    SchemaChangedError,
+)
+from millstream.lake.delta import Facts, FencedTable, facts_of
+from millstream.lake.enforce import Shape, open_table
+from millstream.lake.files import DataFile
+from millstream.model.schema import Schema
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = Schema.parse("k STRING, n BIGINT").to_json()
+
+
+def files(place: Path, rows: list[tuple[str | None, int]]) -> tuple[DataFile, ...]:
+    place.mkdir(parents=True, exist_ok=True)
+    names, numbers = [row[0] for row in rows], [row[1] for row in rows]
+    columns = {"k": pa.array(names, pa.string()), "n": pa.array(numbers, pa.int64())}
+    pq.write_table(pa.table(columns), place / "part.parquet")
+    return (DataFile.read(place / "part.parquet", {}),)
+
+
+def opened(path: Path, epoch: int, **options: Any) -> FencedTable:
+    shape = Shape(name="t", schema=options.pop("schema", SCHEMA), at=AT, **options)
+    return open_table(path, shape, epoch=epoch)
+
+
+def write(table: FencedTable, act: str, staged: tuple[DataFile, ...]) -> None:
+    match act:
+        case "append":
+            table.append(staged, Facts("q", batch=1))
+        case "replace":
+            table.replace(staged, Facts("q", batch=1))
+        case "upsert":
+            table.upsert(staged, ["k"], Facts("q", batch=1))
+        case _:
+            table.take()
+
+
+def rows_of(path: Path) -> list[tuple[str | None, int]]:
+    rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted(((row["k"], row["n"]) for row in rows), key=str)
+
+
+def test_a_batch_and_its_facts_are_one_commit(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+
+    table.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0, rows=1).plus({"ok": 1}))
+
+    assert rows_of(tmp_path / "t") == [("a", 1)]
+    held = facts_of(tmp_path / "t")
+    assert (held.query_id, held.epoch, held.batch, held.totals) == ("q", 1, 0, {"ok": 1})
+
+
+def test_facts_survive_the_commits_of_later_drivers_and_of_others(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    table.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=7))
+    table.append(files(tmp_path / "s", [("b", 2)]), Facts("q", batch=8))
+
+    DeltaTable(str(tmp_path / "t")).optimize.compact()
+    for epoch in (2, 3):
+        opened(tmp_path / "t", epoch=epoch)
+
+    assert facts_of(tmp_path / "t").batch == 8
+
+
+@pytest.mark.parametrize("act", ["append", "replace", "upsert", "take"])
+def test_an_overtaken_driver_can_write_nothing(tmp_path: Path, act: str) -> None:
+    zombie = opened(tmp_path / "t", epoch=1)
+    zombie.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+    opened(tmp_path / "t", epoch=2)
+    staged = files(tmp_path / "z", [("zombie", 9)])
+
+    with pytest.raises(OvertakenError) as caught:
+        write(zombie, act, staged)
+
+    assert rows_of(tmp_path / "t") == [("a", 1)]
+    assert str(caught.value) == (
+        "[OVERTAKEN] another driver took over (epoch 2; this one has 1): 't' was not written\n"
+        "  fix: none needed: the other driver carries on; this one stops"
+    )
+
+
+@pytest.mark.parametrize("act", ["append", "replace", "upsert"])
+def test_a_takeover_between_looking_and_committing_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    zombie = opened(tmp_path / "t", epoch=1)
+    zombie.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+    look = zombie._refuse_if_overtaken
+
+    def look_then_lose() -> None:
+        look()
+        opened(tmp_path / "t", epoch=2)
+
+    monkeypatch.setattr(zombie, "_refuse_if_overtaken", look_then_lose)
+    staged = files(tmp_path / "z", [("zombie", 9)])
+
+    with pytest.raises(OvertakenError):
+        write(zombie, act, staged)
+
+    assert rows_of(tmp_path / "t") == [("a", 1)]
+
+
+def test_someone_elses_compaction_in_between_does_not_stop_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    for batch in range(2):
+        table.append(files(tmp_path / "s", [("a", batch)]), Facts("q", batch=batch))
+    look = table._refuse_if_overtaken
+    compacted: list[object] = []
+
+    def compact_once() -> None:
+        look()
+        if not compacted:
+            compacted.append(DeltaTable(str(tmp_path / "t")).optimize.compact())
+
+    monkeypatch.setattr(table, "_refuse_if_overtaken", compact_once)
+
+    table.append(files(tmp_path / "s", [("a", 2)]), Facts("q", batch=2))
+
+    assert rows_of(tmp_path / "t") == [("a", 0), ("a", 1), ("a", 2)]
+
+
+def test_an_upsert_updates_by_key_and_null_is_a_key_too(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    first: list[tuple[str | None, int]] = [("a", 1), (None, 2)]
+    second: list[tuple[str | None, int]] = [("b", 3), (None, 4)]
+
+    table.upsert(files(tmp_path / "s1", first), ["k"], Facts("q", batch=0))
+    table.upsert(files(tmp_path / "s2", second), ["k"], Facts("q", batch=1))
+
+    assert rows_of(tmp_path / "t") == [("a", 1), ("b", 3), (None, 4)]
+
+
+def test_replacing_leaves_nothing_of_what_was(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    table.replace(files(tmp_path / "s1", [("a", 1)]), Facts("q", batch=0))
+
+    table.replace(files(tmp_path / "s2", [("b", 2)]), Facts("q", batch=1))
+
+    assert rows_of(tmp_path / "t") == [("b", 2)]
+    before = DeltaTable(str(tmp_path / "t"), version=table.version - 1)
+    assert before.to_pyarrow_table().column("k").to_pylist() == ["a"]
+
+
+def test_statistics_of_a_file_bound_its_values(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+
+    table.append(files(tmp_path / "s", [("a", 1), ("b", 5), (None, 3)]), Facts("q", batch=0))
+
+    actions = DeltaTable(str(tmp_path / "t")).get_add_actions(flatten=True)
+    [added] = pa.table(actions).to_pylist()
+    assert (added["num_records"], added["null_count.k"]) == (3, 1)
+    assert (added["min.n"], added["max.n"], added["min.k"], added["max.k"]) == (1, 5, "a", "b")
+
+
+def test_a_change_of_type_is_refused_with_the_column_named(tmp_path: Path) -> None:
+    opened(tmp_path / "t", epoch=1)
+
+    with pytest.raises(SchemaChangedError) as caught:
+        opened(tmp_path / "t", epoch=2, schema=Schema.parse("k STRING, n STRING").to_json())
+
+    assert str(caught.value) == (
+        "[SCHEMA_CHANGED] column 'n' of 't' is LONG in the table and STRING in the answer\n"
+        "  at:  app.py:7\n"
+        "  fix: cast it back, or give the new column another name (and evolve=True)"
+    )
+
+
+def test_a_change_deep_inside_a_struct_is_refused(tmp_path: Path) -> None:
+    deep = "a STRUCT<b: ARRAY<STRUCT<c: INT>>>"
+    opened(tmp_path / "t", epoch=1, schema=Schema.parse(deep).to_json())
+
+    changed = Schema.parse(deep.replace("INT", "BIGINT")).to_json()
+
+    with pytest.raises(SchemaChangedError, match="column 'a'"):
+        opened(tmp_path / "t", epoch=2, schema=changed)
+
+
+def test_columns_come_and_go_only_when_asked_for(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    table.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+    wider = Schema.parse("k STRING, n BIGINT, more DOUBLE").to_json()
+    narrower = Schema.parse("k STRING").to_json()
+
+    with pytest.raises(ColumnAddedError, match="'more'"):
+        opened(tmp_path / "t", epoch=2, schema=wider)
+    with pytest.raises(ColumnDroppedError, match="'n'"):
+        opened(tmp_path / "t", epoch=3, schema=narrower)
+    opened(tmp_path / "t", epoch=4, schema=wider, evolve=True)
+    opened(tmp_path / "t", epoch=5, schema=narrower, evolve=True)
+
+    [row] = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().to_pylist()
+    assert row == {"k": "a", "n": 1, "more": None}
+
+
+def test_another_partitioning_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path / "t", epoch=1)
+
+    with pytest.raises(LayoutChangedError, match=r"was made with partition_by=\[\]"):
+        opened(tmp_path / "t", epoch=2, partition_by=("k",))
+
+
+def test_facts_are_written_as_they_are_read(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=3)
+    facts = Facts("q", batch=4, rows=5, digest="5:ab", greatest_event_time=6, inputs={"x": 1})
+
+    table.append((), facts)
+
+    assert facts_of(tmp_path / "t") == replace(facts, epoch=3)
+    assert json.loads(table.schema)["fields"][0]["name"] == "k"

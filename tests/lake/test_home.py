@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.errors import (
+    HomeDamagedError,
+    HomeNewerError,
+    HomeOtherAppError,
+    HomeUnusableError,
+    UnknownTableError,
+)
+from millstream.lake.home import Home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
+    manifest = {"format": 99, "app": "shop", "written_by": "7.0", "sources": []}
+    (tmp_path / "manifest").write_text(json.dumps(manifest))
+
+    with pytest.raises(HomeNewerError) as caught:
+        Home.at(tmp_path).prepare("shop", sources=[])
+
+    assert str(caught.value) == (
+        f"[HOME_NEWER] home {str(tmp_path)!r} has format 99, written by millstream 7.0; "
+        "this one knows formats up to 1\n"
+        "  fix: use millstream 7.0 or later, or another --home"
+    )
+
+
+def test_a_home_of_another_app_is_refused(tmp_path: Path) -> None:
+    Home.at(tmp_path).prepare("shop", sources=[])
+
+    with pytest.raises(HomeOtherAppError, match="belongs to app 'shop', not to 'fleet'"):
+        Home.at(tmp_path).prepare("fleet", sources=[])
+
+
+def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
+    (tmp_path / "manifest").write_text("{")
+
+    with pytest.raises(HomeDamagedError, match="manifest"):
+        Home.at(tmp_path).prepare("shop", sources=[])
+
+
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(HomeUnusableError, match=r"File exists|Not a directory"):
+        Home.at(tmp_path / "file").prepare("shop", sources=[])
+
+
+def test_a_home_elsewhere_than_in_the_file_system_is_refused() -> None:
+    with pytest.raises(HomeUnusableError, match="not a path of the local file system"):
+        Home.at("s3://bucket/home")
+
+
+def test_an_unknown_table_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "tables" / "orders" / "_delta_log").mkdir(parents=True)
+
+    with pytest.raises(UnknownTableError) as caught:
+        Home.at(tmp_path).existing("ordres")
+
+    assert str(caught.value) == (
+        "[UNKNOWN_TABLE] no table 'ordres' in this home\n"
+        "  fix: did you mean 'orders'? tables are orders"
+    )
+
+
+@pytest.mark.parametrize("name", ["100%25", "a[1]", "a*", "a|b", "a\nb"])
+def test_a_home_that_delta_would_take_for_another_path_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(HomeUnusableError, match="Delta tables cannot have"):
+        Home.at(tmp_path / name)
+
+
+def test_a_home_may_have_blanks_accents_and_lone_percent_signs(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "zürich 50% = a+b #1")
+
+    home.prepare("shop", sources=[])
+
+    assert home.read_manifest()["app"] == "shop"
