@@ -1,0 +1,113 @@
+"""Kafka topics, read from the offsets in the checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
+from millstream.model.dataset import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from millstream.errors import Location, MillstreamError
+
+FORMATS = ("json", "text")
+_ANSWER_WITHIN_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """The values of a topic, as JSON objects or text.
+
+    Only committed records are read, and lost offsets stop the source instead of being skipped.
+    """
+
+    topic: str
+    bootstrap_servers: str = "localhost:9092"
+    format: str = "json"
+    schema: str | StructType = "value STRING"
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    options: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for the consumer."""
+
+    @property
+    def codec(self) -> Codec:
+        """Values are decoded; their position is the offset."""
+        return Codec(cast("Literal['json', 'text']", self.format))
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A format that does not exist."""
+        if self.format not in FORMATS:
+            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
+        """Ask the broker for the topic.
+
+        Raises:
+            BrokerUnreachableError: No broker answers.
+            TopicMissingError: The topic does not exist.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            admin = self._admin(spark)
+        except Py4JJavaError as error:
+            raise BrokerUnreachableError(
+                self.bootstrap_servers, source=source, at=at, why=_root_cause(error)
+            ) from error
+        try:
+            topics = set(admin.listTopics().names().get())
+        except Py4JJavaError as error:
+            raise BrokerUnreachableError(self.bootstrap_servers, source=source, at=at) from error
+        finally:
+            admin.close()
+        if self.topic not in topics:
+            raise TopicMissingError(
+                self.topic,
+                servers=self.bootstrap_servers,
+                source=source,
+                topics=sorted(topics),
+                at=at,
+            )
+
+    def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
+        """Open the topic as a stream."""
+        from pyspark.sql import functions as F
+
+        options = {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "subscribe": self.topic,
+            "startingOffsets": self.starting_offsets,
+            "failOnDataLoss": "true",
+            "kafka.isolation.level": "read_committed",
+            **self.options,
+        }
+        records = spark.readStream.format("kafka").options(**options).load()
+        partition = F.concat_ws("/", "topic", "partition")
+        return records.select(
+            "value", partition.alias("_origin"), F.col("offset").alias("_position")
+        )
+
+    def _admin(self, spark: SparkSession) -> Any:
+        jvm: Any = spark.sparkContext._jvm
+        settings = jvm.java.util.HashMap()
+        settings.put("bootstrap.servers", self.bootstrap_servers)
+        for name in ("request.timeout.ms", "default.api.timeout.ms"):
+            settings.put(name, str(_ANSWER_WITHIN_MS))
+        for name, value in self.options.items():
+            if name.startswith("kafka."):
+                settings.put(name.removeprefix("kafka."), str(value))
+        return jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+
+
+def _root_cause(error: Any) -> str:
+    thrown = error.java_exception
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.getMessage())

@@ -1,0 +1,56 @@
+"""Spark's counter: so many rows a second, for trying things out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.errors import ShareRefusedError
+from millstream.model.dataset import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.errors import Location, MillstreamError
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Rows `timestamp, value` at a steady rate."""
+
+    rows_per_second: int = 1
+
+    @property
+    def schema(self) -> str:
+        """What Spark's rate source gives."""
+        return "timestamp TIMESTAMP, value BIGINT"
+
+    @property
+    def codec(self) -> Codec:
+        """Rows are typed already."""
+        return Codec("rows")
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A rate that is not positive."""
+        if self.rows_per_second < 1:
+            yield ShareRefusedError(
+                "rows_per_second", self.rows_per_second, source=source, expected="1 or more", at=at
+            )
+
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
+        """Always within reach."""
+
+    def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
+        """Open the counter as a stream."""
+        return counter(spark, self.rows_per_second)
+
+
+def counter(spark: SparkSession, rows_per_second: int) -> DataFrame:
+    """Count rows by the clock; the same offsets give the same rows, whenever they are read."""
+    from pyspark.sql import functions as F
+
+    rows = spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
+    return rows.select("*", F.lit("rate").alias("_origin"), F.col("value").alias("_position"))

@@ -1,0 +1,1 @@
+"""The kit to test applications with."""
