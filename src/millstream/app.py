@@ -1,0 +1,337 @@
+"""The front door: an application to declare, run, read and stop."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+from millstream import check, declare
+from millstream.errors import (
+    AlreadyRunningError,
+    AppFileError,
+    AppFileMissingError,
+    EmptyAppError,
+    FaultsError,
+    Location,
+    MillstreamError,
+    NoAppError,
+    TwoAppsError,
+)
+from millstream.model.graph import Graph
+from millstream.settings import resolve_home, resolve_master
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
+
+    from pyspark.sql import DataFrame
+
+    from millstream.declare import SourceOptions, TableOptions
+    from millstream.lake.home import Home
+    from millstream.model.dataset import Dataset
+    from millstream.run.application import ApplicationRun
+
+DEFAULT_FILE = "app.py"
+"""The app file that is meant where none is named."""
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class RunOptions(TypedDict, total=False):
+    """How to run: what the command line offers too."""
+
+    home: str | Path
+    master: str
+    once: bool
+    """Stop when nothing is left."""
+    trigger: str
+    select: Sequence[str]
+    takeover: bool
+    fail_fast: bool
+
+
+class App:
+    """A continuous application: sources, views and tables, declared by plain functions and SQL.
+
+    The decorators return the function unchanged, so that a test may call it with any DataFrame.
+    """
+
+    def __init__(
+        self, name: str, *, home: str | Path | None = None, master: str | None = None
+    ) -> None:
+        self.name = name
+        self.at = declare.location_of_caller()
+        self._home, self._master = home, master
+        self._declared: list[Dataset] = []
+        self._refused: list[MillstreamError] = []
+        self._running: ApplicationRun | None = None
+        self._deployed: Home | None = None
+        self._thread: threading.Thread | None = None
+        self._died_of: Exception | None = None
+
+    def source(self, **options: Unpack[SourceOptions]) -> Callable[[Function], Function]:
+        """Declare where rows come from: the function returns a connector."""
+
+        def register(function: Function) -> Function:
+            self._declare(lambda: declare.source_of(function, options))
+            return function
+
+        return register
+
+    def view(self, function: Function) -> Function:
+        """Declare a named query, inlined into whoever reads it."""
+        self._declare(lambda: declare.view_of(function))
+        return function
+
+    def table(self, **options: Unpack[TableOptions]) -> Callable[[Function], Function]:
+        """Declare a query whose answer is kept as a Delta table."""
+
+        def register(function: Function) -> Function:
+            self._declare(lambda: declare.table_of(function, options))
+            return function
+
+        return register
+
+    def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
+        """Declare a table by a query; the names after FROM are what it reads."""
+        at = declare.location_of_caller()
+        self._declare(lambda: declare.sql_table_of(name, query, at, options))
+
+    def sql_view(self, name: str, query: str) -> None:
+        """Declare a view by a query; the names after FROM are what it reads."""
+        at = declare.location_of_caller()
+        self._declare(lambda: declare.sql_view_of(name, query, at))
+
+    @property
+    def graph(self) -> Graph:
+        """What is declared so far."""
+        return Graph(self.name, tuple(self._declared))
+
+    @property
+    def faults(self) -> tuple[MillstreamError, ...]:
+        """Everything that is wrong with the declarations; found without Spark."""
+        found = check.faults(self.graph)
+        if self._refused:
+            found = tuple(e for e in found if not isinstance(e, EmptyAppError))
+        return tuple(sorted((*self._refused, *found), key=check.line))
+
+    def run(self, **options: Unpack[RunOptions]) -> None:
+        """Run until it is stopped, or with `once` until nothing is left.
+
+        Raises:
+            MillstreamError: The app is wrong, or a query stopped for good.
+        """
+        self._running = running = self.open(options)
+        try:
+            running.serve()
+        finally:
+            self._running = None
+        running.raise_if_stopped_for_good()
+
+    def start(self, **options: Unpack[RunOptions]) -> None:
+        """Run in the background, until `stop`."""
+        self._running = running = self.open(options)
+        self._died_of = None
+        self._thread = threading.Thread(target=self._serve, args=(running,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let the running batches finish, then stop.
+
+        Raises:
+            MillstreamError: A query, or all of it, had stopped for good.
+        """
+        running, thread = self._running, self._thread
+        if running is None:
+            return
+        running.ask_to_stop()
+        if thread is not None:
+            thread.join()
+            self._running = self._thread = None
+            if self._died_of is not None:
+                raise self._died_of
+            running.raise_if_stopped_for_good()
+
+    def read(self, name: str, *, version: int | None = None) -> DataFrame:
+        """Read a table, a landed source or a quarantine, as it is now or was at a version.
+
+        Raises:
+            UnknownTableError: There is no such table.
+            UnknownVersionError: The table has no such version.
+        """
+        from millstream.lake.travel import read_table
+        from millstream.spark.session import open_session
+
+        home = self.home()
+        home.existing(name)
+        spark = open_session(self.name, master=self.master())
+        return read_table(spark, home, name, version=version)
+
+    def home(self, given: str | Path | None = None) -> Home:
+        """The folder this app is deployed in: once it has run, the one it ran in last."""
+        from millstream.lake.home import Home
+
+        if given is None and self._deployed is not None:
+            return self._deployed
+        return Home.at(resolve_home(given, app=self.name, code=self._home).value)
+
+    def master(self, given: str | None = None) -> str:
+        """The Spark master this app runs on."""
+        return resolve_master(given, code=self._master).value
+
+    def open(self, options: RunOptions, **watchers: Any) -> ApplicationRun:
+        """Lock the home, start Spark and open every query; nothing runs yet."""
+        from millstream.run.application import ApplicationRun
+
+        if self._running is not None:
+            raise AlreadyRunningError(self.name)
+        self.raise_faults()
+        self._deployed = self.home(options.get("home"))
+        return ApplicationRun.open(
+            self.graph,
+            self._deployed,
+            master=self.master(options.get("master")),
+            options=options,
+            **watchers,
+        )
+
+    def raise_faults(self) -> None:
+        """Raise if anything is wrong with the declarations."""
+        faults = self.faults
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise FaultsError(faults)
+
+    def _serve(self, running: ApplicationRun) -> None:
+        try:
+            running.serve()
+        except Exception as error:
+            self._died_of = error
+
+    def _declare(self, make: Callable[[], Dataset]) -> None:
+        try:
+            self._declared.append(make())
+        except MillstreamError as error:
+            self._refused.append(error)
+
+
+def load(path: str) -> App:
+    """Find the App of a file, given as `file.py` or `file.py:name`.
+
+    Raises:
+        AppFileMissingError: There is no such file.
+        AppFileError: The file raises.
+        NoAppError: It holds no App, or none of that name.
+        TwoAppsError: It holds several, and none was named.
+    """
+    file, name = _split(path)
+    module = _import(file)
+    held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    shown = declare.relative(str(file))
+    if name is not None and name not in held:
+        raise NoAppError(shown, name=name, names=tuple(held))
+    if name is not None:
+        return held[name]
+    apps = {id(app): key for key, app in reversed(held.items())}
+    if not apps:
+        raise NoAppError(shown)
+    if len(apps) > 1:
+        raise TwoAppsError(shown, names=[key for key in held if key in apps.values()])
+    return next(iter(held.values()))
+
+
+def find_home(path: str | None, given: str | Path | None = None) -> Home:
+    """Find the home of an app file, without running the file if it says it plainly.
+
+    Raises:
+        AppFileMissingError: There is no such file.
+        MillstreamError: The file has to be run to know, and is wrong.
+    """
+    from millstream.lake.home import Home
+
+    if path is None and given is not None:
+        return Home.at(given)
+    file, name = _split(path or DEFAULT_FILE)
+    if (said := _said_plainly(file, name)) is None:
+        return load(path or DEFAULT_FILE).home(given)
+    return Home.at(resolve_home(given, app=said["name"], code=said.get("home")).value)
+
+
+def _split(path: str) -> tuple[Path, str | None]:
+    file, colon, name = path.rpartition(":")
+    if not colon or not name.isidentifier():
+        file, name = path, ""
+    if not Path(file).is_file():
+        folder = Path(file).parent if Path(file).parent.is_dir() else Path()
+        raise AppFileMissingError(file, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
+    return Path(file).absolute(), name or None
+
+
+def _import(file: Path) -> ModuleType:
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+        # Modules beside the app are imported by Python workers too.
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join((folder, known)) if known else folder
+    digest = hashlib.sha256(str(file).encode()).hexdigest()[:8]
+    spec = importlib.util.spec_from_file_location(f"millstream_app_{file.stem}_{digest}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except MillstreamError as error:
+        raise error.located(_line(file, error) or Location(str(file), 1)) from error.__cause__
+    except (Exception, SystemExit) as error:
+        cause = error.msg if isinstance(error, SyntaxError) else error
+        told = f"{type(error).__name__}: {cause}"
+        at = _line(file, error)
+        raise AppFileError(declare.relative(str(file)), cause=told, at=at) from error
+    _pickle_by_value(module)
+    return module
+
+
+def _pickle_by_value(module: ModuleType) -> None:
+    """Have the functions of an app file travel whole: no worker can import it by name."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def _line(file: Path, error: BaseException) -> Location | None:
+    """Say which line of the user's an error comes from."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return Location(declare.relative(error.filename), error.lineno or 1)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    return Location(declare.relative(str(file)), lines[-1] or 1) if lines else None
+
+
+def _said_plainly(file: Path, name: str | None) -> Mapping[str, str] | None:
+    """Read the name and home of the only App of a file, if both are written as plain text."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return None
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _is_app(n.func)]
+    if name is not None or len(calls) != 1 or len(calls[0].args) != 1:
+        return None
+    said = {"name": calls[0].args[0]}
+    said |= {k.arg or "**": k.value for k in calls[0].keywords if k.arg != "master"}
+    values = {key: v.value for key, v in said.items() if isinstance(v, ast.Constant)}
+    texts = {key: value for key, value in values.items() if isinstance(value, str)}
+    return texts if texts.keys() == said.keys() else None
+
+
+def _is_app(function: ast.expr) -> bool:
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return called == "App"

@@ -1,0 +1,1 @@
+"""What is happening: the only room that starts, stops and restarts queries."""

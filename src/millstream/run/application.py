@@ -1,0 +1,151 @@
+"""One run of an application, from the lock on its home to the last committed batch."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from millstream.errors import ArgumentRefusedError, OvertakenError
+from millstream.model.trigger import Trigger
+from millstream.plan import plan
+from millstream.run.failure import full_disk_told, lost_driver
+from millstream.run.lease import Lease
+from millstream.run.runner import Manner, Runner
+from millstream.run.supervise import DEFAULT, NEVER
+from millstream.spark.report import silent
+from millstream.spark.session import open_session, warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from millstream.lake.home import Home
+    from millstream.model.graph import Graph
+    from millstream.observe import Event
+    from millstream.run.supervise import Supervised
+    from millstream.spark.report import Report
+
+_LOOK_EVERY_S = 0.1
+_JVM_ENDS_WITHIN_S = 2.0
+
+
+class ApplicationRun:
+    """An application with its home locked, its session open and its queries ready."""
+
+    def __init__(self, lease: Lease, runner: Runner, *, once: bool) -> None:
+        self._lease, self._runner, self._once = lease, runner, once
+        self._asked_to_stop = threading.Event()
+
+    @staticmethod
+    def open(
+        graph: Graph,
+        home: Home,
+        *,
+        master: str,
+        options: Mapping[str, Any],
+        tell: Callable[[Event], None] = lambda _: None,
+        report: Report = silent,
+    ) -> ApplicationRun:
+        """Lock the home, start Spark, and open every query; nothing runs yet.
+
+        Raises:
+            HomeLockedError: Another driver holds the home.
+            MillstreamError: Something does not fit; nothing was started.
+        """
+        manner, chosen = _manner(options), options.get("select")
+        queries = plan(graph, graph.select(chosen) if chosen else None)
+        with full_disk_told(home):
+            home.prepare(graph.app, sources=[s.name for s in graph.sources if not s.live])
+            lease = Lease.acquire(home, takeover=bool(options.get("takeover")))
+            try:
+                spark = open_session(graph.app, master=master, log_dir=home.logs, report=report)
+                warm_up(spark)
+                runner = Runner(graph, queries, spark, lease, manner, tell)
+                runner.open()
+            except BaseException:
+                lease.release()
+                raise
+        return ApplicationRun(lease, runner, once=bool(options.get("once")))
+
+    @property
+    def home(self) -> Home:
+        """Where it is deployed."""
+        return self._lease.home
+
+    @property
+    def _log(self) -> str:
+        return str(self.home.logs / "spark.log")
+
+    @property
+    def queries(self) -> tuple[Supervised, ...]:
+        """The queries and their state."""
+        return tuple(self._runner.queries)
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        """Whether no further batch is to begin."""
+        return self._asked_to_stop.is_set()
+
+    def ask_to_stop(self) -> None:
+        """Have the running batches finish and nothing begin after them."""
+        self._asked_to_stop.set()
+
+    def serve(self, on_look: Callable[[], None] = lambda: None) -> None:
+        """Run until asked to stop, or until nothing is left; then let the home go.
+
+        Raises:
+            OvertakenError: Another driver took over.
+            DriverLostError: The JVM is gone.
+        """
+        try:
+            self._serve(on_look)
+        except OvertakenError:
+            self._runner.stop()
+            raise
+        except (Py4JError, OSError) as error:
+            lost = lost_driver(self._log, within_s=_JVM_ENDS_WITHIN_S)
+            if lost is None:
+                raise
+            raise lost from error
+        finally:
+            self._lease.release()
+
+    def _serve(self, on_look: Callable[[], None]) -> None:
+        if self._once:
+            self._runner.run_once(lambda: self._keep_on(on_look))
+        else:
+            self._runner.start()
+            while not self._runner.is_over and self._keep_on(on_look):
+                self._runner.watch()
+                self._asked_to_stop.wait(_LOOK_EVERY_S)
+        self._runner.stop()
+
+    def raise_if_stopped_for_good(self) -> None:
+        """Raise what stopped queries died of."""
+        self._runner.raise_if_stopped_for_good()
+
+    def _keep_on(self, on_look: Callable[[], None]) -> bool:
+        if lost := lost_driver(self._log):
+            raise lost
+        on_look()
+        return not self._asked_to_stop.is_set()
+
+
+def _manner(options: Mapping[str, Any]) -> Manner:
+    fail_fast = bool(options.get("fail_fast"))
+    return Manner(
+        trigger=Trigger("once") if options.get("once") else _trigger(options.get("trigger")),
+        restart=NEVER if fail_fast else DEFAULT,
+        fail_fast=fail_fast,
+    )
+
+
+def _trigger(given: str | None) -> Trigger | None:
+    if given is None:
+        return None
+    try:
+        return Trigger.parse(given)
+    except ValueError:
+        expected = 'default, once or an interval such as "5 seconds"'
+        raise ArgumentRefusedError("--trigger", given, expected=expected) from None

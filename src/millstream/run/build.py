@@ -1,0 +1,175 @@
+"""From declared functions to DataFrames: whoever reads a dataset is given its rows."""
+
+from __future__ import annotations
+
+import traceback
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, functions as F
+from pyspark.sql.types import TimestampType
+
+from millstream.declare import described, relative
+from millstream.errors import (
+    ColumnMissingError,
+    ColumnReservedError,
+    FunctionRaisedError,
+    Location,
+    MillstreamError,
+    NotADataFrameError,
+    QueryRefusedError,
+    RuleRefusedError,
+)
+from millstream.lake.landing import Landing
+from millstream.lake.table import RESERVED
+from millstream.model.dataset import Source, View
+from millstream.model.duration import to_spark
+from millstream.plan.queries import event_time_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from millstream.lake.home import Home
+    from millstream.model.dataset import EventTime, Table
+    from millstream.model.graph import Graph
+
+
+# A batch must hold whole batches of what it reads, so that no watermark runs ahead of a row that
+# landing has accepted.
+_ALL_FILES = str(2**31 - 1)
+
+
+class Streams:
+    """What readers are given while an application runs as a stream."""
+
+    def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
+        self._graph, self._spark, self._home = graph, spark, home
+
+    def raw(self, source: Source) -> DataFrame:
+        """The records of a source as they arrive."""
+        place = self._home.connector(source.name)
+        return source.connector.read(self._spark, place)
+
+    def __call__(self, name: str) -> DataFrame:
+        """The rows of a source or table, as a stream."""
+        dataset = self._graph.datasets[name]
+        event_time = event_time_of(self._graph, name)
+        if isinstance(dataset, Source) and dataset.live:
+            return watermarked(Landing.of(dataset).live(self.raw(dataset)), event_time)
+        reader = self._spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
+        rows = reader.load(str(self._home.table(name)))
+        return watermarked(_right_rows(rows, dataset), event_time)
+
+
+class Snapshots:
+    """What readers are given in a batch run: all that is stored, at one version each."""
+
+    def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
+        self._graph, self._spark, self._home = graph, spark, home
+        self.versions: dict[str, int] = {}
+
+    def __call__(self, name: str) -> DataFrame:
+        """The rows of a source or table, as they are stored."""
+        dataset = self._graph.datasets[name]
+        reader = self._spark.read.format("delta")
+        if name in self.versions:
+            reader = reader.option("versionAsOf", self.versions[name])
+        return _right_rows(reader.load(str(self._home.table(name))), dataset)
+
+
+def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFrame:
+    """Build the DataFrame of a table or view from what it reads; views are inlined.
+
+    Raises:
+        UserCodeError: The function raised, was refused by Spark, or returned no DataFrame.
+    """
+    dataset = graph.datasets[name]
+    assert not isinstance(dataset, Source)
+    views = {n for n in dataset.reads if isinstance(graph.datasets[n], View)}
+    inputs = [answer(graph, n, read) if n in views else read(n) for n in dataset.reads]
+    try:
+        frame = dataset.build(*inputs)
+    except MillstreamError:
+        raise
+    except AnalysisException as error:
+        raise refused(name, error, _user_line(error, dataset.at)) from error
+    except Exception as error:
+        at = _user_line(error, dataset.at)
+        cause = f"{type(error).__name__}: {error}"
+        raise FunctionRaisedError(name, cause=cause, at=at) from error
+    if not isinstance(frame, DataFrame):
+        raise NotADataFrameError(name, got=described(frame), at=dataset.at)
+    return frame
+
+
+def hold_to_declaration(table: Table, frame: DataFrame) -> None:
+    """Make sure that keys, partitions and rules fit the answer.
+
+    Raises:
+        ColumnMissingError: A key or partition column is not in the answer.
+        ColumnReservedError: The answer has a column Millstream keeps for itself.
+        RuleRefusedError: A rule is not a condition on the answer.
+    """
+    for option, columns in (("key", table.key), ("partition_by", table.partition_by)):
+        for column in columns:
+            if column not in frame.columns:
+                raise ColumnMissingError(
+                    option, column, table=table.name, columns=frame.columns, at=table.at
+                )
+    for column in RESERVED:
+        if column in frame.columns:
+            raise ColumnReservedError(column, table=table.name, at=table.at)
+    hold_rules(table, frame)
+
+
+def hold_rules(dataset: Table | Source, frame: DataFrame) -> None:
+    """Make sure that every rule is a condition on the columns."""
+    for rule, condition in dataset.expect.rules.items():
+        try:
+            got = frame.select(F.expr(condition).alias("met")).schema["met"].dataType
+        except PySparkException as error:
+            raise RuleRefusedError(
+                rule, dataset=dataset.name, cause=words_of(error), at=dataset.at
+            ) from error
+        if got.simpleString() != "boolean":
+            cause = f"it is {got.simpleString()}"
+            raise RuleRefusedError(rule, dataset=dataset.name, cause=cause, at=dataset.at)
+
+
+def refused(name: str, error: PySparkException, at: Location) -> QueryRefusedError:
+    """Say that Spark refuses a query, in Spark's words."""
+    condition = error.getCondition() or type(error).__name__
+    return QueryRefusedError(name, condition=condition, cause=words_of(error), at=at)
+
+
+def words_of(error: PySparkException) -> str:
+    """Give the sentence of a Spark error, without its plan and trace."""
+    sentence = (error.getMessage() or str(error)).split("\n", 1)[0]
+    prefix = f"[{error.getCondition()}] "
+    return sentence.removeprefix(prefix).split(" SQLSTATE:")[0].rstrip(";")
+
+
+def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:
+    if not isinstance(dataset, Source):
+        return rows
+    return rows.where("_verdict = 'ok'").select(*Landing.of(dataset).schema.names)
+
+
+def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
+    """Tell Spark the event time of rows, if they still have it."""
+    if event_time is None or event_time.column not in rows.columns:
+        return rows
+    if not isinstance(rows.schema[event_time.column].dataType, TimestampType):
+        return rows
+    # Spark drops a row exactly at the watermark in some operators; landing accepts it.
+    delay = event_time.delay + timedelta(milliseconds=1)
+    return rows.withWatermark(event_time.column, to_spark(delay))
+
+
+def _user_line(error: BaseException, declared: Location) -> Location:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if relative(frame.filename) == declared.file]
+    return Location(declared.file, lines[-1] or declared.line) if lines else declared

@@ -1,0 +1,161 @@
+"""One streaming query: its batches go through the fence into its table."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
+from millstream.model.duration import to_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.checkpoint import CheckpointLog
+    from millstream.lake.delta import Facts
+    from millstream.lake.staging import Staged
+    from millstream.model.trigger import Trigger
+
+_COMMIT_LOGGED_WITHIN_S = 5.0
+
+
+class Sink(Protocol):
+    """A table open for writing: a batch is staged, made durable and committed, or replayed."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the table holds."""
+        ...
+
+    def stage(self, frame: DataFrame, batch: int) -> Staged:
+        """Write a batch where no reader looks."""
+        ...
+
+    def replay(self, frame: DataFrame) -> str:
+        """Compute a batch that the table has already; give its digest."""
+        ...
+
+    def commit(self, staged: Staged, batch: int, query_id: str) -> None:
+        """Put a staged batch into the table, once."""
+        ...
+
+
+class StreamRun:
+    """A Spark streaming query that writes each batch exactly once."""
+
+    def __init__(
+        self,
+        name: str,
+        frame: DataFrame,
+        sink: Sink,
+        *,
+        output_mode: str,
+        log: CheckpointLog,
+        on_difference: Callable[[int], None],
+    ) -> None:
+        self.name = name
+        self._frame, self._sink, self._output_mode = frame, sink, output_mode
+        self._log, self._on_difference = log, on_difference
+        self._query: StreamingQuery | None = None
+        self._working = threading.Lock()
+        self._stopping = False
+        self._raised: BaseException | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What the table holds."""
+        return self._sink.facts
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and bool(self._query.isActive)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the query died of, if it did."""
+        if self._query is None or self._stopping:
+            return None
+        return self._raised or self._query.exception()
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark said of the last batch."""
+        if self._query is None or (last := self._query.lastProgress) is None:
+            return None
+        return dict(last.jsonValue() if hasattr(last, "jsonValue") else last)
+
+    def start(self, trigger: Trigger) -> None:
+        """Start where the checkpoint ends.
+
+        Raises:
+            CheckpointResetError: The table is ahead of the checkpoint.
+            TableRestoredError: The checkpoint is ahead of the table.
+        """
+        self._hold_to_checkpoint()
+        self._raised, self._stopping = None, False
+        writer = (
+            self._frame.writeStream.queryName(self.name)
+            .outputMode(self._output_mode)
+            .option("checkpointLocation", str(self._log.path))
+            .foreachBatch(self._on_batch)
+        )
+        match trigger.kind:
+            case "once":
+                writer = writer.trigger(availableNow=True)
+            case "interval" if trigger.interval is not None:
+                writer = writer.trigger(processingTime=to_spark(trigger.interval))
+        self._query = writer.start()
+
+    def ask_to_stop(self) -> None:
+        """Let no further batch begin."""
+        self._stopping = True
+
+    def stop(self) -> None:
+        """Let the running batch finish, then stop."""
+        self.ask_to_stop()
+        query = self._query
+        if query is None:
+            return
+        with self._working:
+            pass
+        until = time.monotonic() + _COMMIT_LOGGED_WITHIN_S
+        while (
+            query.isActive and self._log.committed < self.facts.batch and time.monotonic() < until
+        ):
+            time.sleep(0.01)
+        query.stop()
+
+    def _on_batch(self, frame: DataFrame, batch: int) -> None:
+        with self._working:
+            if self._stopping:
+                # To return would tell Spark that the batch is done.
+                raise BatchNotBegunError(self.name, batch=batch)
+            try:
+                self._take(frame, batch)
+            except BaseException as error:
+                self._raised = error
+                raise
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        held = self._sink.facts
+        if held.batch >= batch:
+            if self._sink.replay(frame) != held.digest and held.batch == batch:
+                self._on_difference(batch)
+            return
+        staged = self._sink.stage(frame, batch)
+        self._log.make_durable(batch)
+        self._sink.commit(staged, batch, self._log.query_id or "")
+
+    def _hold_to_checkpoint(self) -> None:
+        held, path = self._sink.facts, str(self._log.path)
+        committed, planned = self._log.committed, self._log.planned
+        if held.batch < committed:
+            raise TableRestoredError(self.name, batch=held.batch, checkpoint=path, knows=committed)
+        other = held.batch >= 0 and held.query_id != self._log.query_id
+        if held.batch > planned or other:
+            raise CheckpointResetError(self.name, batch=held.batch, checkpoint=path, knows=planned)

@@ -1,0 +1,95 @@
+"""A table whose input changes as a whole: recomputed whenever any of its inputs has a new batch."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from deltalake import DeltaTable
+
+from millstream.lake.delta import last_facts
+from millstream.run.build import Snapshots, answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.lake.delta import Facts
+    from millstream.lake.home import Home
+    from millstream.lake.table import TableSink
+    from millstream.model.graph import Graph
+    from millstream.model.trigger import Trigger
+    from millstream.plan import Query
+
+_LOOK_EVERY_S = 0.2
+_QUERY_ID = "recompute"
+
+
+class RecomputeRun:
+    """Batch answers over snapshots; the versions they were made from are in the same commit."""
+
+    def __init__(
+        self, query: Query, graph: Graph, spark: SparkSession, home: Home, sink: TableSink
+    ) -> None:
+        self.name = query.name
+        self._query, self._graph, self._spark, self._home = query, graph, spark, home
+        self._sink = sink
+        self._halt = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._raised: BaseException | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What the table holds."""
+        return self._sink.facts
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it looks for changes."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What it died of, if it did."""
+        return self._raised
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """Nothing: Spark reports no progress of it."""
+        return None
+
+    def start(self, trigger: Trigger) -> None:
+        """Look for changes at every trigger; once, if so asked."""
+        self._raised = None
+        self._halt.clear()
+        self._thread = threading.Thread(target=self._work, args=(trigger,), daemon=True)
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Let no further answer begin."""
+        self._halt.set()
+
+    def stop(self) -> None:
+        """Let the running answer finish, then stop."""
+        self.ask_to_stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self, trigger: Trigger) -> None:
+        pause = trigger.interval.total_seconds() if trigger.interval else _LOOK_EVERY_S
+        try:
+            self._follow()
+            while trigger.kind != "once" and not self._halt.wait(pause):
+                self._follow()
+        except BaseException as error:
+            self._raised = error
+
+    def _follow(self) -> None:
+        tables = {n: DeltaTable(str(self._home.table(n))) for n in self._query.after}
+        batches = {name: last_facts(table).changed for name, table in tables.items()}
+        if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
+            return
+        read = Snapshots(self._graph, self._spark, self._home)
+        read.versions.update({name: table.version() for name, table in tables.items()})
+        batch = self.facts.batch + 1
+        staged = self._sink.stage(answer(self._graph, self.name, read), batch)
+        self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)

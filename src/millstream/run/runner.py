@@ -1,0 +1,308 @@
+"""A running application: its queries opened in order, supervised, and stopped between batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from millstream.checkpoint import CheckpointLog, changed_files
+from millstream.errors import NothingLandedError, OvertakenError, QueryStoppedError
+from millstream.lake.delta import facts_of
+from millstream.lake.enforce import Shape, open_table
+from millstream.lake.landing import Landing, LandingSink
+from millstream.lake.table import RULES, TableSink
+from millstream.model.dataset import Source
+from millstream.model.trigger import Trigger
+from millstream.observe import Event
+from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
+from millstream.run.failure import explain
+from millstream.run.query import StreamRun
+from millstream.run.recompute import RecomputeRun
+from millstream.run.rehearse import hold_to_mode
+from millstream.run.supervise import DEFAULT, Restart, Supervised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.lake.home import Home
+    from millstream.model.dataset import Table
+    from millstream.model.graph import Graph
+    from millstream.plan import Query
+    from millstream.run.lease import Lease
+
+_LOOK_EVERY_S = 0.02
+_FILES_EVERY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a run is to be carried out."""
+
+    trigger: Trigger | None = None
+    """Overrides what the datasets say."""
+    restart: Restart = DEFAULT
+    fail_fast: bool = False
+    """Stop everything at the first query that stops for good."""
+
+
+class Runner:
+    """All queries of a run."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        queries: Sequence[Query],
+        spark: SparkSession,
+        lease: Lease,
+        manner: Manner,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._graph, self._plan, self._spark, self._lease = graph, queries, spark, lease
+        self._home, self._manner, self._tell = lease.home, manner, tell
+        self._streams = Streams(graph, spark, lease.home)
+        self._told_files: set[str] = set()
+        self._look_at_files_at = 0.0
+        self.queries: list[Supervised] = []
+
+    def open(self) -> None:
+        """Reach the sources, hold every answer to its table, and shut earlier drivers out.
+
+        Raises:
+            MillstreamError: Something does not fit; nothing was started.
+        """
+        for query in self._plan:
+            for source in self._read_directly(query):
+                source.connector.reach(self._spark, source.name, source.at)
+            running = self._open(query)
+            self.queries.append(Supervised(query, running, self._trigger(query)))
+
+    def start(self) -> None:
+        """Start the queries that have something to read; `watch` starts the others in time."""
+        for supervised in self.queries:
+            self._look_after(supervised)
+
+    def watch(self) -> None:
+        """Look after the queries once: restart, give up, or leave alone.
+
+        Raises:
+            OvertakenError: Another driver has taken over the home.
+        """
+        self._refuse_if_overtaken()
+        for supervised in self.queries:
+            self._look_after(supervised)
+        self._look_at_files()
+
+    def run_once(self, keep_on: Callable[[], bool]) -> None:
+        """Run every query until nothing is left for it, each after those it reads from."""
+        for supervised in self.queries:
+            if supervised.is_over or self._is_cut_short or not keep_on():
+                continue
+            if not self._has_input(supervised.query):
+                supervised.state = "finished"
+                continue
+            self._start(supervised)
+            while not supervised.is_over and keep_on():
+                time.sleep(_LOOK_EVERY_S)
+                self._refuse_if_overtaken()
+                self._look_after(supervised)
+        self._look_at_files(now=True)
+
+    def stop(self) -> None:
+        """Let every running batch finish, then stop."""
+        for supervised in self.queries:
+            supervised.running.ask_to_stop()
+        for supervised in self.queries:
+            supervised.running.stop()
+            if not supervised.is_over:
+                supervised.state = "stopped"
+        self._look_at_files(now=True)
+
+    def raise_if_stopped_for_good(self) -> None:
+        """Raise what stopped queries died of.
+
+        Raises:
+            MillstreamError: The only fault there is.
+            QueryStoppedError: There are several.
+        """
+        failed = [s for s in self.queries if s.state == "failed"]
+        stale = [s.query.name for s in self.queries if s.is_stale]
+        if len(failed) == 1 and failed[0].error is not None and not stale:
+            raise failed[0].error
+        if failed:
+            names = [supervised.query.name for supervised in failed]
+            raise QueryStoppedError(names, stale=stale) from failed[0].error
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no query will do anything more, or the first failure is to stop all."""
+        return self._is_cut_short or all(s.is_over or s.is_stale for s in self.queries)
+
+    @property
+    def _is_cut_short(self) -> bool:
+        return self._manner.fail_fast and any(s.state == "failed" for s in self.queries)
+
+    def _refuse_if_overtaken(self) -> None:
+        latest = self._lease.latest_epoch
+        if latest > self._lease.epoch:
+            raise OvertakenError(str(self._home.path), mine=self._lease.epoch, theirs=latest)
+
+    def _open(self, query: Query) -> StreamRun | RecomputeRun:
+        if isinstance(query.dataset, Source):
+            return self._open_landing(query.dataset)
+        return self._open_table(query, query.dataset)
+
+    def _read_directly(self, query: Query) -> tuple[Source, ...]:
+        if isinstance(query.dataset, Source):
+            return (query.dataset,)
+        inputs = [self._graph.datasets[name] for name in query.after]
+        return tuple(i for i in inputs if isinstance(i, Source) and i.live)
+
+    def _refuse_if_nothing_landed(self, query: Query) -> None:
+        live = {source.name for source in self._read_directly(query)}
+        for name in query.after:
+            if name not in live and name not in self._home.tables:
+                raise NothingLandedError(query.name, reads=name)
+
+    def _open_landing(self, source: Source) -> StreamRun:
+        landing = Landing.of(source)
+        shape = Shape(
+            source.name,
+            landing.table_schema,
+            source.at,
+            partition_by=LandingSink.partition_by,
+            evolve=source.evolve,
+        )
+        table = open_table(self._home.table(source.name), shape, epoch=self._lease.epoch)
+        if source.expect.rules:
+            schema = StructType.fromJson(json.loads(table.schema))
+            hold_rules(source, self._spark.createDataFrame([], schema))
+        log = CheckpointLog(self._home.checkpoint(source.name))
+        sink = LandingSink(landing, table, self._home.staging(source.name), log.planned_at_ms)
+        return self._stream(source.name, self._streams.raw(source), sink, "append")
+
+    def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
+        self._refuse_if_nothing_landed(query)
+        read = self._streams
+        if query.kind == "recompute":
+            read = Snapshots(self._graph, self._spark, self._home)  # type: ignore[assignment]
+        frame = answer(self._graph, table.name, read)
+        hold_to_declaration(table, frame)
+        if query.kind == "stream":
+            hold_to_mode(table, frame)
+        sink = open_table_sink(table, frame, self._home, epoch=self._lease.epoch)
+        if query.kind == "recompute":
+            return RecomputeRun(query, self._graph, self._spark, self._home, sink)
+        return self._stream(table.name, frame, sink, table.mode)
+
+    def _stream(
+        self, name: str, frame: DataFrame, sink: LandingSink | TableSink, mode: str
+    ) -> StreamRun:
+        log = CheckpointLog(self._home.checkpoint(name))
+        told = "batch {} gave other rows when it was retried; the first ones stand"
+        return StreamRun(
+            name,
+            frame,
+            sink,
+            output_mode=mode,
+            log=log,
+            on_difference=lambda batch: self._tell(Event("differs", name, told.format(batch))),
+        )
+
+    def _trigger(self, query: Query) -> Trigger:
+        if self._manner.trigger is not None:
+            return self._manner.trigger
+        return Trigger.parse(query.dataset.trigger or "default")
+
+    def _start(self, supervised: Supervised) -> None:
+        try:
+            supervised.running.start(supervised.trigger)
+        except Exception as error:
+            self._failed(supervised, error)
+        else:
+            supervised.state = "running"
+            self._tell(Event("started", supervised.query.name))
+
+    def _look_after(self, supervised: Supervised) -> None:
+        if supervised.state == "waiting" and self._has_input(supervised.query):
+            self._start(supervised)
+        if supervised.state == "restarting" and time.monotonic() >= supervised.retry_at:
+            self._start(supervised)
+        if supervised.state != "running" or supervised.running.is_active:
+            return
+        failure = supervised.running.failure
+        if failure is not None:
+            self._failed(supervised, failure)
+        else:
+            supervised.state = "finished"
+            self._tell(Event("finished", supervised.query.name))
+
+    def _has_input(self, query: Query) -> bool:
+        """Whether anything it reads has rows; to start before costs time and gives nothing."""
+        running = {s.query.name: s.running for s in self.queries}
+        stored = [name for name in query.after if name in self._home.tables]
+        return (
+            len(stored) < len(query.after)
+            or not query.after
+            or any(
+                (running[n].facts if n in running else facts_of(self._home.table(n))).changed >= 0
+                for n in stored
+            )
+        )
+
+    def _failed(self, supervised: Supervised, failure: BaseException) -> None:
+        name = supervised.query.name
+        error = explain(failure, query=name, at=supervised.query.dataset.at, home=self._home)
+        if isinstance(error, OvertakenError):
+            raise error
+        if supervised.fail(error, self._manner.restart):
+            pause = max(supervised.retry_at - time.monotonic(), 0)
+            self._tell(Event("restarting", name, f"again in {pause:.0f} s", error))
+            return
+        self._tell(Event("failed", name, error=error))
+        for other in self.queries:
+            if other.query.name in self._graph.downstream(name) and not other.is_stale:
+                other.is_stale = True
+                self._tell(Event("stale", other.query.name, f"because {name!r} stopped"))
+
+    def _look_at_files(self, *, now: bool = False) -> None:
+        if not now and time.monotonic() < self._look_at_files_at:
+            return
+        self._look_at_files_at = time.monotonic() + _FILES_EVERY_S
+        for query in self._plan:
+            if query.kind != "landing":
+                continue
+            for path in changed_files(self._home.checkpoint(query.name)):
+                if path not in self._told_files:
+                    self._told_files.add(path)
+                    self._tell(Event("file_changed", query.name, path))
+
+
+def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -> TableSink:
+    """Open a table, and the quarantine beside it if its rules keep rows aside."""
+    feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
+    shape = Shape(
+        table.name,
+        frame.schema.json(),
+        table.at,
+        partition_by=table.partition_by,
+        evolve=table.evolve,
+        properties=feed,
+    )
+    quarantine = None
+    if table.expect.rules and table.expect.on_violation == "quarantine":
+        rules = StructField(RULES, ArrayType(StringType()))
+        aside = replace(
+            shape,
+            schema=StructType([*frame.schema.fields, rules]).json(),
+            partition_by=table.partition_by if table.mode != "update" else (),
+            properties={},
+        )
+        quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
+    written = open_table(home.table(table.name), shape, epoch=epoch)
+    return TableSink(table, written, quarantine, home.staging(table.name))

@@ -1,0 +1,119 @@
+"""Supervision: a transient failure restarts one query after a pause, a permanent one stops it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from millstream.errors import (
+    BrokerLostError,
+    BrokerUnreachableError,
+    MillstreamError,
+    StorageFullError,
+)
+
+if TYPE_CHECKING:
+    from millstream.lake.delta import Facts
+    from millstream.model.trigger import Trigger
+    from millstream.plan import Query
+
+State = Literal["waiting", "running", "restarting", "failed", "finished", "stopped"]
+
+OUTAGES = (StorageFullError, BrokerUnreachableError, BrokerLostError)
+"""Faults of the surroundings that pass by themselves: tried again for as long as it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """How often, and after what pauses, a failed query is tried again."""
+
+    attempts: int = 5
+    """Failures in a row without a batch in between, before it is given up."""
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 60.0
+
+    def pause_s(self, failures: int) -> float:
+        """How long to wait after so many failures in a row.
+
+        >>> [Restart().pause_s(n) for n in (1, 2, 3, 10)]
+        [1.0, 2.0, 4.0, 60.0]
+        """
+        return float(min(self.first_pause_s * 2.0 ** (failures - 1), self.longest_pause_s))
+
+
+DEFAULT = Restart()
+NEVER = Restart(attempts=0)
+
+
+class Running(Protocol):
+    """Something that runs: a stream or a recomputed table."""
+
+    name: str
+
+    @property
+    def facts(self) -> Facts:
+        """What its table holds."""
+        ...
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        ...
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What it died of, if it did."""
+        ...
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark said of the last batch."""
+        ...
+
+    def start(self, trigger: Trigger) -> None:
+        """Start, or start again."""
+        ...
+
+    def ask_to_stop(self) -> None:
+        """Let no further batch begin."""
+        ...
+
+    def stop(self) -> None:
+        """Let the running batch finish, then stop."""
+        ...
+
+
+@dataclass(slots=True)
+class Supervised:
+    """A query, what became of it, and when to try again."""
+
+    query: Query
+    running: Running
+    trigger: Trigger
+    state: State = "waiting"
+    is_stale: bool = False
+    """Whether something it reads has stopped for good."""
+    error: MillstreamError | None = None
+    failures: int = 0
+    retry_at: float = 0.0
+    batch_at_failure: int = field(default=-2)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will do nothing more."""
+        return self.state in ("failed", "finished", "stopped")
+
+    def fail(self, error: MillstreamError, restart: Restart) -> bool:
+        """Take note of a failure; tell whether it is to be tried again."""
+        self.error = error
+        batch = self.running.facts.batch
+        self.failures = 1 if batch > self.batch_at_failure else self.failures + 1
+        self.batch_at_failure = batch
+        outage = isinstance(error, OUTAGES) and restart.attempts > 0
+        if not outage and (not error.transient or self.failures > restart.attempts):
+            self.state = "failed"
+            return False
+        self.state = "restarting"
+        self.retry_at = time.monotonic() + restart.pause_s(self.failures)
+        return True

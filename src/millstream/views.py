@@ -1,0 +1,295 @@
+"""What the faces show: one shape for `--json`, the terminal and the console."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from millstream.model.dataset import Source
+from millstream.model.duration import parse_duration
+from millstream.observe import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from millstream.errors import MillstreamError
+    from millstream.lake.delta import Facts
+    from millstream.lake.home import Home
+    from millstream.lake.ledger import Ledger, SourceEntry, TableEntry
+    from millstream.model.graph import Graph
+    from millstream.observe import Event
+    from millstream.run.batch import BatchTable, Comparison
+    from millstream.run.supervise import Supervised
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped")
+_RULE = "rule: "
+
+
+@dataclass(frozen=True, slots=True)
+class FaultView:
+    """An error: what, where and how to fix it."""
+
+    code: str
+    what: str
+    fix: str
+    file: str | None = None
+    line: int | None = None
+
+    @staticmethod
+    def of(error: MillstreamError) -> FaultView:
+        """Show an error."""
+        file, line = (error.at.file, error.at.line) if error.at else (None, None)
+        return FaultView(error.code, error.what, error.fix, file, line)
+
+
+@dataclass(frozen=True, slots=True)
+class AppView:
+    """An app by its numbers."""
+
+    name: str
+    sources: int
+    views: int
+    tables: int
+
+    @staticmethod
+    def of(graph: Graph) -> AppView:
+        """Show a graph."""
+        return AppView(graph.app, len(graph.sources), len(graph.views), len(graph.tables))
+
+    def __str__(self) -> str:
+        numbers = ((self.sources, "source"), (self.views, "view"), (self.tables, "table"))
+        parts = (f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers if n)
+        return f"{self.name}: {', '.join(parts) or 'nothing declared'}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """An app and all that is wrong with it."""
+
+    app: AppView
+    faults: tuple[FaultView, ...]
+
+    @staticmethod
+    def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
+        """Show what a check found."""
+        return CheckView(AppView.of(graph), tuple(FaultView.of(fault) for fault in faults))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetView:
+    """A running source or table, after its last batch."""
+
+    name: str
+    kind: str
+    trigger: str
+    state: str
+    batch: int
+    """The last one committed; -1 before the first."""
+    input_rate: float | None = None
+    """Rows a second."""
+    output_rate: float | None = None
+    """Rows a second that were right (of a source) or written (of a table)."""
+    batch_ms: int | None = None
+    complete_to: datetime | None = None
+    """The watermark: no earlier row is waited for."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were set aside, by why, over all batches; of a live source, of its last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """What one query did during a run."""
+
+    name: str
+    kind: str
+    batches: int
+    input: int
+    output: int
+    """Rows that were right (of a source) or written (of a table)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """Something that happened to a query."""
+
+    kind: str
+    query: str
+    detail: str
+    fault: FaultView | None
+
+    @staticmethod
+    def of(event: Event) -> EventView:
+        """Show an event."""
+        fault = FaultView.of(event.error) if event.error else None
+        return EventView(event.kind, event.query, event.detail, fault)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """What became of every row of a home."""
+
+    home: str
+    is_balanced: bool
+    sources: tuple[SourceEntry, ...]
+    tables: tuple[TableEntry, ...]
+
+    @staticmethod
+    def of(home: Home, ledger: Ledger) -> LedgerView:
+        """Show a ledger."""
+        return LedgerView(str(home.path), ledger.is_balanced, ledger.sources, ledger.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """Tables computed as a batch, and how the stream's tables stand to them."""
+
+    into: str | None
+    """The home they are kept in, if they are."""
+    tables: tuple[BatchTable, ...]
+    compared: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """The answer to a query."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+
+
+def to_json(view: object) -> str:
+    """Write a view as one line of JSON."""
+    return json.dumps(_shape(view), default=_to_text, ensure_ascii=False)
+
+
+def look(
+    queries: Iterable[Supervised], before: Mapping[str, DatasetView]
+) -> tuple[DatasetView, ...]:
+    """Show the running queries, and the live sources they read.
+
+    Args:
+        queries: The queries of a run.
+        before: What the last look showed, by name.
+    """
+    views: dict[str, DatasetView] = {}
+    for query in queries:
+        spoken = query.running.progress
+        progress = Progress.of(spoken) if spoken else None
+        for live in _live_sources(query, progress):
+            views.setdefault(live.name, live)
+        views[query.query.name] = _dataset(query, progress, before.get(query.query.name))
+    return tuple(views.values())
+
+
+def work_done(queries: Iterable[Supervised], before: Mapping[str, Facts]) -> tuple[WorkView, ...]:
+    """Say what each query did since `before`."""
+    done = []
+    for query in queries:
+        name, facts, earlier = query.query.name, query.running.facts, before[query.query.name]
+        output = _output(query)
+        gained = {key: n - earlier.totals.get(key, 0) for key, n in facts.totals.items()}
+        done.append(
+            WorkView(
+                name,
+                _kind(query),
+                facts.batch - earlier.batch,
+                gained.get("input", 0),
+                gained.get(output, 0),
+            )
+        )
+    return tuple(done)
+
+
+def _dataset(
+    query: Supervised, progress: Progress | None, before: DatasetView | None
+) -> DatasetView:
+    facts = query.running.facts
+    rate = _input_rate(progress)
+    return DatasetView(
+        query.query.name,
+        _kind(query),
+        str(query.trigger),
+        "stale" if query.is_stale else query.state,
+        facts.batch,
+        input_rate=rate,
+        output_rate=_output_rate(query, progress, rate, before),
+        batch_ms=progress.duration_ms if progress else None,
+        complete_to=_complete_to(query, progress),
+        verdicts=_verdicts(facts.totals),
+    )
+
+
+def _input_rate(progress: Progress | None) -> float | None:
+    if progress is None:
+        return None
+    # Of a first batch Spark does not know over what time its rows arrived.
+    return progress.input_rate or (progress.processed_rate if progress.input_rows else 0.0)
+
+
+def _output_rate(
+    query: Supervised, progress: Progress | None, rate: float | None, before: DatasetView | None
+) -> float | None:
+    if progress is None or rate is None:
+        return None
+    if not progress.input_rows:
+        return 0.0
+    facts = query.running.facts
+    if facts.batch != progress.batch:  # The one is a batch ahead of the other.
+        return before.output_rate if before else None
+    return rate * facts.counts.get(_output(query), 0) / progress.input_rows
+
+
+def _complete_to(query: Supervised, progress: Progress | None) -> datetime | None:
+    dataset = query.query.dataset
+    if isinstance(dataset, Source):
+        greatest = query.running.facts.greatest_event_time
+        if greatest is None or dataset.watermark is None:
+            return None
+        return _EPOCH + timedelta(microseconds=greatest) - parse_duration(dataset.watermark)
+    if progress is None or progress.watermark is None:
+        return None
+    watermark = datetime.fromisoformat(progress.watermark)
+    return watermark if watermark > _EPOCH else None
+
+
+def _verdicts(totals: Mapping[str, int]) -> dict[str, int]:
+    aside = {name: totals[name] for name in _SET_ASIDE if totals.get(name)}
+    broken = sum(count for name, count in totals.items() if name.startswith(_RULE))
+    return aside or ({"violations": broken} if broken else {})
+
+
+def _live_sources(query: Supervised, progress: Progress | None) -> Iterable[DatasetView]:
+    for name, counts in (progress.observed if progress else {}).items():
+        if "malformed" in counts:
+            yield DatasetView(
+                name, "live", str(query.trigger), query.state, -1, verdicts=_verdicts(counts)
+            )
+
+
+def _kind(query: Supervised) -> str:
+    return "source" if isinstance(query.query.dataset, Source) else "table"
+
+
+def _output(query: Supervised) -> str:
+    return "ok" if _kind(query) == "source" else "written"
+
+
+def _shape(value: object) -> object:
+    """Give the fields of a view, and the judgements (`is_…`) it makes of them."""
+    if isinstance(value, Mapping):
+        return {str(key): _shape(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shape(item) for item in value]
+    if not is_dataclass(value):
+        return value
+    names = [f.name for f in fields(value)]
+    names += [n for n in dir(value) if n.startswith("is_") and n not in names]
+    return {name: _shape(getattr(value, name)) for name in names}
+
+
+def _to_text(value: object) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+from tests.apps import READING, app_of, reading, rows, run, timed
+
+from millstream.connectors.memory import Memory
+from millstream.errors import (
+    AlreadyRunningError,
+    CheckpointResetError,
+    FunctionRaisedError,
+    MillstreamError,
+    NotADataFrameError,
+    NothingLandedError,
+    OvertakenError,
+    QueryRefusedError,
+    QueryStoppedError,
+    SparkFailedError,
+    TableRestoredError,
+    UnknownTableError,
+    UnknownVersionError,
+)
+from millstream.lake.home import Home
+from millstream.observe import Progress
+from millstream.run.lease import Lease
+from millstream.run.supervise import Restart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from millstream.app import App
+    from millstream.observe import Event
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasty = Restart(attempts=2, first_pause_s=0.01)
+    monkeypatch.setattr("millstream.run.application.DEFAULT", hasty)
+
+
+def with_table(source: Memory, **options: Any) -> App:
+    app = timed(source)
+    app.sql("clean", "SELECT id, speed FROM readings", **options)
+    return app
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 60) -> None:
+    until = time.monotonic() + within_s
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert holds()
+
+
+def kinds(events: list[Event]) -> list[tuple[str, str]]:
+    return [(event.kind, event.query) for event in events]
+
+
+def test_a_second_run_goes_on_where_the_first_ended(spark: SparkSession, tmp_path: Path) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = with_table(source)
+    app.run(home=tmp_path, once=True)
+    first = app.read("clean").count()
+
+    source.add(reading(2, "12:00:00"))
+    app.run(home=tmp_path, once=True)
+
+    assert (first, rows(tmp_path, "clean", "id")) == (1, [(1,), (2,)])
+    assert rows(tmp_path, "readings", "id", "_batch") == [(1, 0), (2, 1)]
+
+
+def test_a_table_is_read_as_it_was_at_a_version(spark: SparkSession, tmp_path: Path) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    source.add(reading(2, "12:00:00"))
+    app = with_table(source)
+    app.run(home=tmp_path, once=True)
+
+    counts = [app.read("readings", version=version).count() for version in (0, 1, 2, 3)]
+    with pytest.raises(UnknownVersionError) as caught:
+        app.read("readings", version=99)
+
+    assert counts == [0, 0, 1, 2]
+    assert str(caught.value) == (
+        "[UNKNOWN_VERSION] table 'readings' has no version 99\n  fix: versions run from 0 to 3"
+    )
+
+
+def test_reading_an_unknown_table_offers_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "tables" / "clean" / "_delta_log").mkdir(parents=True)
+
+    with pytest.raises(UnknownTableError) as caught:
+        Home.at(tmp_path).existing("claen")
+
+    assert str(caught.value) == (
+        "[UNKNOWN_TABLE] no table 'claen' in this home\n"
+        "  fix: did you mean 'clean'? tables are clean"
+    )
+
+
+def test_an_app_runs_in_the_background_until_it_is_stopped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    app = with_table(source)
+    app.start(home=tmp_path)
+
+    source.add(reading(1, "12:00:00"))
+    eventually(lambda: rows(tmp_path, "clean", "id") == [(1,)])
+    source.add(reading(2, "12:00:00"))
+    eventually(lambda: rows(tmp_path, "clean", "id") == [(1,), (2,)])
+    with pytest.raises(AlreadyRunningError) as caught:
+        app.run(home=tmp_path)
+    app.stop()
+    app.stop()
+
+    assert str(caught.value) == (
+        "[ALREADY_RUNNING] app 'fleet' runs already in this process\n  fix: app.stop() first"
+    )
+    source.add(reading(3, "12:00:00"))
+    app.run(home=tmp_path, once=True)
+    assert rows(tmp_path, "clean", "id") == [(1,), (2,), (3,)]
+
+
+def test_an_app_overtaken_in_the_background_says_so_when_it_is_stopped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app = with_table(Memory(READING))
+    app.start(home=tmp_path)
+
+    with Lease.acquire(Home.at(tmp_path), takeover=True):
+        time.sleep(0.5)
+        with pytest.raises(OvertakenError):
+            app.stop()
+
+    app.stop()
+
+
+def raising(readings: DataFrame) -> DataFrame:
+    raise ValueError("unlucky")
+
+
+def forgetting(readings: DataFrame) -> None:
+    readings.where("id > 0")
+
+
+def misspelling(readings: DataFrame) -> DataFrame:
+    faster = readings.where("speed > 1")
+    return faster.select("sped")
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "told", "line"),
+    [
+        (raising, FunctionRaisedError, "'wrong' raises ValueError: unlucky", 1),
+        (forgetting, NotADataFrameError, "'wrong' returns None", 0),
+        (misspelling, QueryRefusedError, "Spark refuses 'wrong' (UNRESOLVED_COLUMN", 2),
+    ],
+)
+def test_a_function_that_is_wrong_is_reported_with_the_line_before_anything_starts(
+    spark: SparkSession,
+    tmp_path: Path,
+    function: Callable[..., Any],
+    kind: type[MillstreamError],
+    told: str,
+    line: int,
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = timed(source)
+    app.table(name="wrong")(function)
+
+    with pytest.raises(kind) as caught:
+        app.run(home=tmp_path, once=True)
+
+    assert caught.value.what.startswith(told)
+    assert caught.value.at is not None
+    assert caught.value.at.line == function.__code__.co_firstlineno + line
+    assert rows(tmp_path, "readings") == []
+
+
+def test_an_append_aggregate_without_a_watermark_is_refused_before_anything_starts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = app_of(source)
+    app.sql("counted", "SELECT speed, count(*) AS n FROM readings GROUP BY speed")
+
+    with pytest.raises(QueryRefusedError, match=r"Spark refuses 'counted' \(STREAMING_OUTPUT_MODE"):
+        app.run(home=tmp_path, once=True)
+
+    assert rows(tmp_path, "readings") == []
+
+
+def checked(fails_if: Callable[[int], bool]) -> Column:
+    """Make a column with a function that raises for some numbers."""
+
+    def refuse(number: int) -> int:
+        raise ValueError(number)
+
+    # PySpark does not understand annotations that are text: a function with none is tried.
+    check = F.udf(lambda number: refuse(number) if fails_if(number) else number, "bigint")
+    return check("id").alias("id")
+
+
+def test_a_row_that_always_fails_stops_its_table_and_leaves_the_others_running(
+    spark: SparkSession, tmp_path: Path, impatient: None
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    source.add(reading(13, "12:00:00"))
+    app = timed(source)
+    app.table(name="lucky")(lambda readings: readings.select(checked(lambda n: n == 13)))
+    app.sql("after", "SELECT id FROM lucky")
+    app.sql("beside", "SELECT id FROM readings")
+    events: list[Event] = []
+    running = app.open({"home": tmp_path, "once": True}, tell=events.append)
+
+    running.serve()
+
+    with pytest.raises(QueryStoppedError) as caught:
+        running.raise_if_stopped_for_good()
+    assert str(caught.value) == (
+        "[QUERY_STOPPED] stopped for good: lucky; stale because of it: after\n"
+        "  fix: see the errors above"
+    )
+    assert [pair for pair in kinds(events) if pair[0] in ("restarting", "failed", "stale")] == [
+        ("restarting", "lucky"),
+        ("restarting", "lucky"),
+        ("failed", "lucky"),
+        ("stale", "after"),
+    ]
+    [error] = [event.error for event in events if event.kind == "failed"]
+    assert isinstance(error, SparkFailedError)
+    assert error.what == "query 'lucky' failed in Spark (PYTHON): ValueError: 13"
+    assert rows(tmp_path, "beside") == [(1,), (13,)]
+    assert rows(tmp_path, "lucky") == []
+
+
+def test_a_failure_that_passes_is_tried_again_and_every_row_is_written_once(
+    spark: SparkSession, tmp_path: Path, impatient: None
+) -> None:
+    home, marker = tmp_path / "home", tmp_path / "marker"
+    source = Memory(READING)
+    source.add(*(reading(n, "12:00:00") for n in range(20)))
+    app = timed(source)
+
+    def is_first_time(number: int) -> bool:
+        # Spark tries a task four times before the batch fails.
+        tries = len(list(marker.parent.glob("marker.*")))
+        if number == 13 and tries < 4:
+            (marker.parent / f"marker.{tries}").touch()
+        return number == 13 and tries < 4
+
+    app.table(name="lucky")(lambda readings: readings.select(checked(is_first_time)))
+    app.sql("after", "SELECT id FROM lucky")
+
+    events = run(app, home, fail_fast=False)
+
+    assert ("restarting", "lucky") in kinds(events)
+    assert sorted(rows(home, "lucky")) == [(n,) for n in range(20)]
+    assert sorted(rows(home, "after")) == [(n,) for n in range(20)]
+
+
+def test_the_first_fault_stops_everything_if_so_asked(spark: SparkSession, tmp_path: Path) -> None:
+    source = Memory(READING)
+    source.add(reading(13, "12:00:00"))
+    app = timed(source)
+    app.table(name="lucky")(lambda readings: readings.select(checked(lambda n: n == 13)))
+    app.sql("later", "SELECT id FROM readings")
+
+    with pytest.raises(SparkFailedError):
+        run(app, tmp_path)
+
+    assert rows(tmp_path, "later") == []
+
+
+def test_only_selected_datasets_run(spark: SparkSession, tmp_path: Path) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = with_table(source)
+    app.sql("other", "SELECT id FROM clean")
+
+    with pytest.raises(NothingLandedError) as caught:
+        run(app, tmp_path, select=["other"])
+    run(app, tmp_path, select=["+clean"])
+    assert Home.at(tmp_path).tables == ("clean", "readings")
+    run(app, tmp_path, select=["other"])
+
+    assert str(caught.value) == (
+        "[NOTHING_LANDED] 'other' reads 'clean', which has no table yet\n"
+        "  fix: run it with what it reads: --select +other"
+    )
+    assert rows(tmp_path, "other") == [(1,)]
+
+
+def test_a_lost_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = with_table(source)
+    run(app, tmp_path)
+
+    shutil.rmtree(tmp_path / "checkpoints" / "clean")
+    with pytest.raises(CheckpointResetError) as caught:
+        run(app, tmp_path)
+
+    checkpoint = str(tmp_path / "checkpoints" / "clean")
+    assert str(caught.value) == (
+        "[CHECKPOINT_RESET] 'clean' holds batch 0, but its checkpoint knows none: "
+        "running on would skip or repeat rows\n"
+        f"  fix: restore {checkpoint!r}; or, to rebuild the table from what it reads, "
+        "move both the table and the checkpoint away"
+    )
+    assert rows(tmp_path, "clean", "id") == [(1,)]
+
+
+def test_a_table_restored_to_an_older_copy_is_refused_and_can_be_rebuilt(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    app = with_table(source)
+    run(app, home)
+    shutil.copytree(home / "tables" / "clean", copy)
+    source.add(reading(2, "12:00:00"))
+    run(app, home)
+
+    shutil.rmtree(home / "tables" / "clean")
+    shutil.copytree(copy, home / "tables" / "clean")
+    with pytest.raises(TableRestoredError) as caught:
+        run(app, home)
+
+    assert caught.value.what == (
+        "'clean' holds batches up to 0, but its checkpoint has committed batch 1: "
+        "the batches between are lost from the table"
+    )
+    shutil.rmtree(home / "tables" / "clean")
+    shutil.rmtree(home / "checkpoints" / "clean")
+    run(app, home)
+    assert rows(home, "clean", "id") == [(1,), (2,)]
+
+
+def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"), "nonsense", reading(2, None), reading(3, "12:01:00"))
+    app = timed(source, live=True)
+    app.sql("clean", "SELECT id FROM readings")
+    running = app.open({"home": tmp_path, "once": True, "fail_fast": True})
+
+    running.serve()
+
+    running.raise_if_stopped_for_good()
+    assert rows(tmp_path, "clean") == [(1,), (3,)]
+    assert Home.at(tmp_path).tables == ("clean",)
+    [query] = running.queries
+    progress = Progress.of(query.running.progress or {})
+    assert progress.observed == {
+        "readings": {
+            "input": 4,
+            "ok": 2,
+            "late": 0,
+            "future": 0,
+            "malformed": 2,
+            "rejected": 0,
+        }
+    }

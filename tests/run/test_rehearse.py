@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+from tests.apps import READING, timed
+
+from millstream.connectors.memory import Memory
+from millstream.run.rehearse import rehearse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.app import App
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_sound_app_is_rehearsed_without_faults(spark: SparkSession) -> None:
+    app = timed(Memory(READING), expect={"speed is positive": "speed > 0"})
+    app.sql_view("fast", "SELECT * FROM readings WHERE speed > 100")
+    query = "SELECT window, count(*) AS n FROM fast GROUP BY window(at, '1 minute')"
+    app.sql("per_minute", query)
+    app.sql("latest", query, mode="update", key=["window"])
+    app.sql("most", "SELECT max(n) AS n FROM latest", mode="complete")
+
+    assert (app.faults, rehearse(app.graph, spark)) == ((), ())
+
+
+def wrong(app: App) -> dict[str, int]:
+    """Declare a handful of faults; give the line of each."""
+
+    @app.table()
+    def misspelt(readings: DataFrame) -> DataFrame:
+        return readings.select("sped")
+
+    @app.table()
+    def unread(misspelt: DataFrame) -> DataFrame:
+        return misspelt
+
+    @app.table()
+    def never_done(readings: DataFrame) -> DataFrame:
+        return readings.groupBy("id").agg(F.max("speed"))
+
+    @app.table(mode="update", key=["vehicle"])
+    def keyless(readings: DataFrame) -> DataFrame:
+        return readings.groupBy("id").count()
+
+    @app.table(expect={"is fast": "speed >"})
+    def ruleless(readings: DataFrame) -> DataFrame:
+        return readings
+
+    @app.table(expect={"is fast": "speed + 1"})
+    def wordless(readings: DataFrame) -> DataFrame:
+        return readings
+
+    @app.table()
+    def taken(readings: DataFrame) -> DataFrame:
+        return readings.withColumn("_rules", F.lit(1))
+
+    found = {f.__name__: f.__code__.co_firstlineno for f in (never_done, keyless, ruleless)}
+    return found | {
+        "misspelt": misspelt.__code__.co_firstlineno + 2,
+        "wordless": wordless.__code__.co_firstlineno,
+        "taken": taken.__code__.co_firstlineno,
+    }
+
+
+def test_all_that_spark_would_refuse_is_found_at_once_with_its_line(spark: SparkSession) -> None:
+    app = timed(Memory(READING))
+    lines = wrong(app)
+
+    found = rehearse(app.graph, spark)
+
+    assert {(error.code, error.at.line) for error in found if error.at} == {
+        ("QUERY_REFUSED", lines["misspelt"]),
+        ("QUERY_REFUSED", lines["never_done"]),
+        ("COLUMN_MISSING", lines["keyless"]),
+        ("RULE_REFUSED", lines["ruleless"]),
+        ("RULE_REFUSED", lines["wordless"]),
+        ("COLUMN_RESERVED", lines["taken"]),
+    }
+
+
+def test_a_rule_that_is_no_condition_is_told_in_full(spark: SparkSession) -> None:
+    app = timed(Memory(READING))
+    app.sql("fast", "SELECT * FROM readings", expect={"is fast": "speed + 1"})
+
+    [error] = rehearse(app.graph, spark)
+
+    assert str(error) == (
+        "[RULE_REFUSED] rule 'is fast' of 'fast' is not a condition on its columns: it is double\n"
+        f"  at:  {app.graph.tables[0].at}\n"
+        '  fix: write a SQL condition such as "speed BETWEEN 0 AND 250"'
+    )
