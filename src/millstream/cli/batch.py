@@ -1,0 +1,98 @@
+"""`millstream batch`: the same tables as one batch over all that is landed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.app import load
+from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master
+from millstream.cli.text import print_table
+from millstream.errors import ArgumentRefusedError, NotEqualError
+from millstream.lake.home import Home
+from millstream.views import BatchView, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.app import App
+
+
+def batch(
+    app: AppFile = DEFAULT_FILE,
+    *,
+    home: HomeDir = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A fresh home to keep the answers in."),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare the answers with the stream's tables.")
+    ] = False,
+    master: Master = None,
+    json: Json = False,
+) -> None:
+    """Compute every table as one batch over all landed rows."""
+    loaded = load(app)
+    loaded.raise_faults()
+    landed = loaded.home(home)
+    landed.verify_in_use(loaded.name)
+    with _place(landed, into, keep=not compare) as place:
+        view = _computed(loaded, landed, place, loaded.master(master), compare=compare)
+    view = view if place.exists() else replace(view, into=None)
+    if json:
+        print(to_json(view))
+    else:
+        show(view)
+    differing = [table.name for table in view.compared if not table.is_equal]
+    if differing:
+        raise NotEqualError(differing)
+
+
+def show(view: BatchView) -> None:
+    """Print what was computed, and how the stream's tables stand to it."""
+    if view.compared:
+        columns = ("table", "verdict", "equal", "missing", "extra", "waiting")
+        rows = [
+            [c.name, "✓ equal" if c.is_equal else "✗ differs"]
+            + [str(n) for n in (c.equal, c.missing, c.extra, c.waiting)]
+            for c in view.compared
+        ]
+        print_table(columns, rows)
+    else:
+        rows = [[t.name, str(t.rows), str(t.quarantined)] for t in view.tables]
+        print_table(("table", "rows", "quarantined"), rows)
+    if view.into:
+        print(f"\n  the batch answers are in {view.into}")
+
+
+@contextmanager
+def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
+    """Choose where the answers go: where the user says, beside the home, or nowhere for long."""
+    if into is not None:
+        if Home.at(into).tables:
+            expected = "a folder that holds no tables"
+            raise ArgumentRefusedError("--into", str(into), expected=expected)
+        yield into
+    elif keep:
+        yield home.path.with_name(f"{home.path.name}-batch-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    else:
+        with TemporaryDirectory(prefix="millstream-batch-") as place:
+            yield Path(place)
+
+
+def _computed(app: App, home: Home, into: Path, master: str, *, compare: bool) -> BatchView:
+    from millstream.cli.quiet import open_quiet_session
+    from millstream.run import batch
+
+    spark = open_quiet_session(app.name, master, log_dir=home.logs)
+    computed = Home.at(into)
+    tables = batch.run_batch(app.graph, spark, home, computed)
+    compared = batch.compare(app.graph, spark, home, computed) if compare else ()
+    return BatchView(str(computed.path), tables, compared)

@@ -1,0 +1,51 @@
+"""`millstream check`: everything that is wrong with an app, at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.app import load
+from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master
+from millstream.cli.text import counted, told
+from millstream.views import CheckView, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.app import App
+    from millstream.errors import MillstreamError
+
+
+def check(
+    app: AppFile = DEFAULT_FILE,
+    *,
+    static: Annotated[bool, typer.Option("--static", help="Only what needs no Spark.")] = False,
+    master: Master = None,
+    json: Json = False,
+) -> None:
+    """Find everything that is wrong with an app, without running it."""
+    loaded = load(app)
+    faults = loaded.faults if static else loaded.faults or _rehearsed(loaded, master)
+    view = CheckView.of(loaded.graph, faults)
+    if json:
+        print(to_json(view))
+    else:
+        show(view)
+    raise typer.Exit(1 if faults else 0)
+
+
+def show(view: CheckView) -> None:
+    """Print what a check found."""
+    for fault in view.faults:
+        print(told(fault), end="\n\n")
+    found = counted(len(view.faults), "fault")
+    print(f"✗ {view.app.name}: {found}" if view.faults else f"✓ {view.app}")
+
+
+def _rehearsed(app: App, master: str | None) -> Sequence[MillstreamError]:
+    from millstream.cli.quiet import open_quiet_session
+    from millstream.run.rehearse import rehearse
+
+    return rehearse(app.graph, open_quiet_session(app.name, app.master(master)))

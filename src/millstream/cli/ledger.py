@@ -1,0 +1,69 @@
+"""`millstream ledger`: what became of every row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.cli.option import HomeDir, Json  # noqa: TC001 - typer reads annotations
+from millstream.cli.text import print_table
+from millstream.views import LedgerView, to_json
+
+if TYPE_CHECKING:
+    from millstream.lake.home import Home
+    from millstream.lake.ledger import SourceEntry, TableEntry
+
+_SOURCES = ("source", "batches", "input", "ok", "late", "future", "malformed", "rejected", "")
+_TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "", "rules")
+
+
+def ledger(
+    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    *,
+    home: HomeDir = None,
+    json: Json = False,
+) -> None:
+    """Show what became of every row: read, judged, written or set aside."""
+    from millstream.app import find_home
+
+    view = read(find_home(app, home))
+    if json:
+        print(to_json(view))
+    else:
+        show(view)
+
+
+def read(home: Home) -> LedgerView:
+    """Read the ledger of a home in which something has run."""
+    from millstream.lake.ledger import read_ledger
+
+    home.verify_in_use()
+    return LedgerView.of(home, read_ledger(home))
+
+
+def show(view: LedgerView) -> None:
+    """Print a ledger."""
+    if view.sources:
+        print_table(_SOURCES, [_source(entry) for entry in view.sources])
+    if view.sources and view.tables:
+        print()
+    if view.tables:
+        print_table(_TABLES, [_table(entry) for entry in view.tables])
+    print(f"\n  {'✓ balanced' if view.is_balanced else '✗ NOT BALANCED'}: {view.home}")
+
+
+def _source(entry: SourceEntry) -> list[str]:
+    counts = [entry.batches, entry.input, *entry.verdicts.values()]
+    return [entry.name, *(str(count) for count in counts), _balance(balanced=entry.is_balanced)]
+
+
+def _table(entry: TableEntry) -> list[str]:
+    counts = (entry.batches, entry.input, entry.written, entry.quarantined, entry.dropped)
+    rules = " · ".join(f"{count} {rule!r}" for rule, count in entry.rules.items())
+    balance = _balance(balanced=entry.is_balanced)
+    return [entry.name, *(str(count) for count in counts), balance, rules]
+
+
+def _balance(*, balanced: bool) -> str:
+    return "✓ balanced" if balanced else "✗ NOT BALANCED"

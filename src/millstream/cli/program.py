@@ -1,0 +1,115 @@
+"""The program `millstream`: its commands, and what becomes of whatever they raise."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from millstream.cli.batch import batch
+from millstream.cli.check import check
+from millstream.cli.interrupt import Interrupts
+from millstream.cli.ledger import ledger
+from millstream.cli.query import query
+from millstream.cli.quiet import log_folder
+from millstream.cli.run import run
+from millstream.errors import MillstreamError, UnexpectedError
+from millstream.settings import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+program = typer.Typer(
+    name="millstream",
+    help="Continuous applications on Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for command in (run, check, batch, ledger, query):
+    program.command()(command)
+
+
+def main() -> NoReturn:
+    """Run the command that was typed, and leave with its exit code."""
+    interrupts = Interrupts()
+    interrupts.install()
+    _leave(run_command(sys.argv[1:], interrupts))
+
+
+def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
+    """Run a command and give its exit code; what it raises is told in a few lines."""
+    try:
+        program(arguments, prog_name="millstream", obj=interrupts)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except KeyboardInterrupt:
+        return interrupts.exit_code
+    except Exception as error:
+        if interrupts.are_at_start_up:
+            return interrupts.exit_code
+        told = _explained(error)
+        print(told, file=sys.stderr)
+        return told.exit_code
+    return 0
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        print(f"millstream {__version__}")
+        raise typer.Exit
+
+
+@program.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and leave.",
+            is_eager=True,
+            callback=lambda wanted: _show_version(wanted=wanted),
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def _explained(error: Exception) -> MillstreamError:
+    if isinstance(error, MillstreamError):
+        return error
+    if "py4j" in sys.modules:
+        from millstream.run.failure import lost_driver
+
+        if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
+            return lost
+    return UnexpectedError(f"{type(error).__name__}: {error}", trace=_write_trace(error))
+
+
+def _write_trace(error: Exception) -> str:
+    file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"millstream {__version__}: {sys.argv}\n{text}")
+    except OSError:
+        return text
+    return str(file)
+
+
+def _leave(code: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = code or 1
+    if "py4j" in sys.modules:
+        # Threads that wait for Spark would hold the process; the JVM goes when this one has gone.
+        os._exit(code)
+    sys.exit(code)

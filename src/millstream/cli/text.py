@@ -1,0 +1,149 @@
+"""Words, numbers and tables for a terminal, or plain and aligned for a pipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import JustifyMethod
+    from rich.table import Table
+
+    from millstream.views import FaultView
+
+NOTHING = "-"
+_MARGIN = "  "
+_NUMBER = re.compile(r"-?[\d ]*\d(\.\d+)?(e[+-]?\d+)?( m?s)?")
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at a screen that can be redrawn."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Set a table as plain lines; columns of numbers are set to the right.
+
+    >>> aligned(["name", "rows"], [["a", "10"], ["bcdef", "7"]])
+    ['  name   rows', '  a        10', '  bcdef     7']
+    """
+    lines = [list(columns), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    right = numeric(columns, rows)
+    told = []
+    for line in lines:
+        cells = (
+            text.rjust(width) if i in right else text.ljust(width)
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        told.append((_MARGIN + _MARGIN.join(cells)).rstrip())
+    return told
+
+
+def numeric(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> set[int]:
+    """Say which columns hold numbers, with or without a unit."""
+    return {
+        i
+        for i in range(len(columns))
+        if rows
+        and all(row[i] == NOTHING or row[i][:1].isdigit() for row in rows)
+        # A moment is no number.
+        and not any(":" in row[i] or row[i].count("-") > 1 for row in rows)
+    }
+
+
+def rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, folds_last_only: bool = False
+) -> Table:
+    """Set a table for a terminal, its columns folded where it is too narrow."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="bold")
+    right = numeric(columns, rows)
+    for i, name in enumerate(columns):
+        justify: JustifyMethod = "right" if i in right else "left"
+        stays = folds_last_only and i < len(columns) - 1
+        table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=stays)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: as the terminal can, or plainly into a pipe."""
+    if is_terminal():
+        from rich.console import Console
+
+        Console().print(rich_table(columns, rows))
+    else:
+        print("\n".join(aligned(columns, rows)))
+
+
+def told(fault: FaultView) -> str:
+    """Write a fault as errors are written everywhere."""
+    place = f"\n  at:  {fault.file}:{fault.line}" if fault.file else ""
+    return f"[{fault.code}] {fault.what}{place}\n  fix: {fault.fix}"
+
+
+def grouped(number: float) -> str:
+    """Write a number so that its size is seen.
+
+    >>> grouped(1234567), grouped(3.4)
+    ('1 234 567', '3')
+    """
+    return f"{round(number):,}".replace(",", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are of something.
+
+    >>> counted(1, "batch"), counted(2000, "row")
+    ('1 batch', '2 000 rows')
+    """
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{grouped(number)} {noun if number == 1 else plural}"
+
+
+def rate(per_second: float | None) -> str:
+    """Write a rate.
+
+    >>> rate(None), rate(0.25), rate(1234.5)
+    ('-', '0.2', '1 234')
+    """
+    if per_second is None:
+        return NOTHING
+    return f"{per_second:.1f}" if 0 < per_second < 10 else grouped(per_second)
+
+
+def took(milliseconds: int | None) -> str:
+    """Write how long a batch took.
+
+    >>> took(240), took(12_345)
+    ('240 ms', '12.3 s')
+    """
+    if milliseconds is None:
+        return NOTHING
+    return f"{milliseconds} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:.1f} s"
+
+
+def moment(at: datetime | None) -> str:
+    """Write a moment: the time if it is of today, else the date too."""
+    if at is None:
+        return NOTHING
+    at = at.astimezone(UTC)
+    return f"{at:%H:%M:%S}" if at.date() == datetime.now(UTC).date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def verdicts(counts: Mapping[str, int]) -> str:
+    """Write what was set aside.
+
+    >>> verdicts({"late": 4, "malformed": 2}), verdicts({})
+    ('4 late · 2 malformed', 'ok')
+    """
+    return " · ".join(f"{grouped(n)} {why}" for why, n in counts.items()) or "ok"

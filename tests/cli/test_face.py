@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from millstream.cli.face import JsonFace, LiveFace, PlainFace, event_lines
+from millstream.views import DatasetView, EventView, FaultView
+
+if TYPE_CHECKING:
+    import pytest
+
+ORDERS = DatasetView(
+    "orders",
+    "source",
+    "default",
+    "running",
+    7,
+    input_rate=1234.0,
+    output_rate=1200.0,
+    batch_ms=240,
+    complete_to=datetime(2026, 5, 1, 12, tzinfo=UTC),
+    verdicts={"late": 4, "malformed": 2},
+)
+
+
+def test_a_pipe_gets_one_line_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    face = PlainFace()
+
+    face.show([ORDERS])
+    face.show([ORDERS])
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert line[10:] == (
+        "orders                batch      7     1 234 in/s     1 200 out/s    240 ms  "
+        "complete to 2026-05-01 12:00  4 late · 2 malformed"
+    )
+
+
+def test_json_gets_one_object_a_line_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
+    face = JsonFace()
+
+    face.say("hello")
+    face.report("jars", "cached")
+    face.show([ORDERS])
+
+    [line] = capsys.readouterr().out.splitlines()
+    shape = json.loads(line)["dataset"]
+    assert (shape["name"], shape["complete_to"]) == ("orders", "2026-05-01T12:00:00+00:00")
+
+
+def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    with LiveFace() as face:
+        face.show([replace(ORDERS, verdicts={"late": 4}, state="restarting")])
+        face.say("[odd] markup stays as it is")
+
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "",
+        "[odd] markup stays as it is",
+        "  dataset  kind    trigger   in/s  out/s   batch  complete to       verdicts",
+        "  orders   source  default  1 234  1 200  240 ms  2026-05-01 12:00  RESTARTING ·",
+        "                                                                    4 late",
+    ]
+
+
+def test_a_failure_is_told_with_what_where_and_fix() -> None:
+    fault = FaultView("LATE_ROWS", "late rows came", "wait longer", "app.py", 3)
+
+    told = event_lines(EventView("restarting", "orders", "again in 2 s", fault))
+
+    assert told is not None
+    assert told.splitlines() == [
+        "! orders: failed, again in 2 s",
+        "  [LATE_ROWS] late rows came",
+        "    at:  app.py:3",
+        "    fix: wait longer",
+    ]
+
+
+def test_a_query_that_starts_goes_without_saying() -> None:
+    assert event_lines(EventView("started", "orders", "", None)) is None

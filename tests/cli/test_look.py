@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Outcome
+
+SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home as a run of app 'shop' would leave it."""
+    home = Home.at(tmp_path / ".millstream" / "shop")
+    home.prepare("shop", sources=["orders"])
+    verdicts = {"ok": 7, "late": 1, "future": 0, "malformed": 2, "rejected": 0}
+    commit(home, "orders", {"input": 10, **verdicts})
+    rules = {"rule: price is positive": 2}
+    commit(home, "paid", {"input": 7, "written": 5, "quarantined": 2, "dropped": 0, **rules})
+    rows = pa.table({"item": ["pen", None], "n": [2, 12]})
+    write_deltalake(str(home.table("by_item")), rows)
+    return home
+
+
+def commit(home: Home, name: str, counts: dict[str, int]) -> None:
+    FencedTable.create(home.table(name), schema=SCHEMA)
+    table = FencedTable(home.table(name), name=name, epoch=1)
+    table.append([], replace(Facts(), query_id="q", batch=3).plus(counts))
+
+
+def test_the_ledger_shows_what_became_of_every_row(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    outcome = millstream("ledger", "--home", str(home.path))
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "  source  batches  input  ok  late  future  malformed  rejected",
+        "  orders        4     10   7     1       0          2         0  ✓ balanced",
+        "",
+        "  table    batches  input  written  quarantined  dropped              rules",
+        "  by_item        0      0        0            0        0  ✓ balanced",
+        "  paid           4      7        5            2        0  ✓ balanced"
+        "  2 'price is positive'",
+        "",
+        f"  ✓ balanced: {home.path}",
+    ]
+
+
+def test_a_ledger_that_does_not_add_up_says_so(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    commit(home, "lost", {"input": 3, "written": 2})
+
+    outcome = millstream("ledger", "--home", str(home.path))
+
+    [line] = [line for line in outcome.out.splitlines() if line.startswith("  lost")]
+    assert line.endswith("✗ NOT BALANCED")
+    assert f"✗ NOT BALANCED: {home.path}" in outcome.out
+
+
+def test_the_ledger_has_its_judgements_in_json(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    Path("app.py").write_text('import millstream as ms\napp = ms.App("shop")\n')
+
+    outcome = millstream("ledger", "app.py", "--json")
+
+    found = json.loads(outcome.out)
+    assert found["is_balanced"] is True
+    [source] = found["sources"]
+    assert source["is_balanced"] is True
+    assert source["verdicts"]["malformed"] == 2
+    assert found["tables"][1]["rules"] == {"price is positive": 2}
+
+
+def test_a_home_in_which_nothing_ran_is_refused(millstream: Callable[..., Outcome]) -> None:
+    outcome = millstream("ledger", "--home", "nowhere")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        f"[HOME_EMPTY] nothing has run in home '{Path.cwd()}/nowhere' yet",
+        "  fix: `millstream run APP` first, or name another --home",
+    ]
+
+
+def test_a_query_is_answered_as_an_aligned_table(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    outcome = millstream(
+        "query", "SELECT item, n FROM by_item ORDER BY n", "--home", str(home.path)
+    )
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "  item   n",
+        "  pen    2",
+        "  NULL  12",
+        "",
+        "  2 rows",
+    ]
+
+
+def test_a_query_is_answered_in_json(millstream: Callable[..., Outcome], home: Home) -> None:
+    Path("app.py").write_text('import millstream as ms\napp = ms.App("shop")\n')
+
+    outcome = millstream("query", "app.py", "SELECT n FROM by_item ORDER BY n", "--json")
+
+    assert json.loads(outcome.out) == {"columns": ["n"], "rows": [[2], [12]]}
+
+
+def test_a_query_on_a_table_that_is_not_there_is_refused_with_the_nearest_one(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    outcome = millstream("query", "SELECT * FROM by_itm", "--home", str(home.path))
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[UNKNOWN_TABLE] no table 'by_itm' in this home",
+        "  fix: did you mean 'by_item'? tables are by_item, orders, paid",
+    ]
