@@ -1,0 +1,115 @@
+"""The frame against plain PySpark: start-up, time per batch, throughput; reported as ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.data import put
+
+HERE = Path(__file__).parent
+SMALL_ROWS, SMALL_BATCHES = 1_000, 12
+LARGE_ROWS, LARGE_FILES = 250_000, 4
+
+
+def child(side: str, *words: str) -> list[str]:
+    return [sys.executable, "-m", f"bench.frame_{side}", *words]
+
+
+def silver_rows(home: Path) -> int:
+    """Rows committed to the table so far, from the log alone."""
+    log = home / "tables" / "silver" / "_delta_log"
+    rows = 0
+    for commit in sorted(log.glob("*.json")) if log.exists() else ():
+        for line in commit.read_text().splitlines():
+            add = json.loads(line).get("add")
+            if add:
+                rows += json.loads(add["stats"])["numRecords"]
+    return rows
+
+
+def wait_for(home: Path, rows: int) -> None:
+    deadline = time.monotonic() + 180
+    while silver_rows(home) < rows:
+        if time.monotonic() > deadline:
+            raise TimeoutError(home)
+        time.sleep(0.01)
+
+
+def small_batches(side: str, place: Path) -> tuple[float, float]:
+    """Seconds from process start to the first row, and per small batch after that."""
+    folder, home = place / "in", place / "home"
+    folder.mkdir(parents=True)
+    put(folder, 0, SMALL_ROWS)
+    expected = SMALL_ROWS - 1
+    began = time.monotonic()
+    process = subprocess.Popen(child(side, "serve", str(folder), str(home)), start_new_session=True)
+    try:
+        wait_for(home, expected)
+        first = time.monotonic() - began
+        steady = []
+        for number in range(1, SMALL_BATCHES + 1):
+            time.sleep(0.3)
+            began = time.monotonic()
+            put(folder, number, SMALL_ROWS)
+            expected += SMALL_ROWS - 1
+            wait_for(home, expected)
+            steady.append(time.monotonic() - began)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return first, statistics.median(steady[2:])
+
+
+def throughput(side: str, what: str, folder: Path, home: Path) -> float:
+    rows = LARGE_ROWS * LARGE_FILES
+    words = child(side, what, str(folder), str(home), str(rows))
+    return float(
+        subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[-1]
+    )
+
+
+def main() -> None:
+    report: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as temporary:
+        place = Path(temporary)
+        rounds: dict[str, list[tuple[float, float]]] = {"ours": [], "plain": []}
+        for turn in range(2):
+            for side in ("plain", "ours"):
+                rounds[side].append(small_batches(side, place / f"{side}-{turn}"))
+        for index, what in enumerate(("start-up, s", "small batch, s")):
+            ours, plain = (min(r[index] for r in rounds[side]) for side in ("ours", "plain"))
+            report[what] = told(ours, plain, plain / ours, wanted=2.0)
+        folder = place / "large"
+        folder.mkdir()
+        for number in range(LARGE_FILES):
+            put(folder, number, LARGE_ROWS)
+        for what, wanted in (("landed", 0.85), ("live", 0.95)):
+            plain = throughput("plain", what, folder, place / f"plain-{what}")
+            ours = throughput("ours", what, folder, place / f"ours-{what}")
+            report[f"{what} ETL, rows/s"] = told(ours, plain, ours / plain, wanted=wanted)
+    print(json.dumps(report, indent=2))
+    results = HERE / "results"
+    results.mkdir(exist_ok=True)
+    (results / "frame.json").write_text(json.dumps(report, indent=2) + "\n")
+
+
+def told(ours: float, plain: float, ratio: float, *, wanted: float) -> dict[str, float]:
+    return {
+        "ours": round(ours, 2),
+        "plain PySpark": round(plain, 2),
+        "ratio": round(ratio, 2),
+        "wanted at least": wanted,
+    }
+
+
+if __name__ == "__main__":
+    main()

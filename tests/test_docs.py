@@ -1,0 +1,82 @@
+"""Every block of code in README and docs is run: Python as it stands, commands as typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.cli.interrupt import Interrupts
+from millstream.cli.program import run_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text())
+
+
+def type_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program, *words = shlex.split(line.removeprefix("$ "))
+    assert program == "millstream"
+    code = run_command(words, Interrupts())
+    assert code == 0, capsys.readouterr()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if any(kind in ("python", "console") for kind, _ in blocks(p))],
+    ids=lambda page: page.stem,
+)
+def test_every_block_of_a_page_runs(
+    page: Path,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": page.stem}
+    written = []
+    for kind, text in blocks(page):
+        if kind == "python":
+            written.append(text)
+            file = tmp_path / f"block_{len(written)}.py"
+            file.write_text(text)
+            exec(compile(text, str(file), "exec"), names)
+        if kind == "console":
+            if not Path("app.py").exists():
+                Path("app.py").write_text(written[0])
+            for line in text.splitlines():
+                type_command(line, capsys)
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    lines = [
+        line
+        for page in PAGES
+        for kind, text in blocks(page)
+        if kind == "sh"
+        for line in text.splitlines()
+    ]
+
+    assert any(line.startswith("make ") for line in lines)
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        subprocess.run([*words, "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

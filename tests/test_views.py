@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.graphs import AT, source, table
+
+from millstream.errors import KeyMissingError
+from millstream.lake.delta import Facts
+from millstream.lake.home import Home
+from millstream.lake.ledger import Ledger, SourceEntry
+from millstream.model.trigger import Trigger
+from millstream.observe import Event
+from millstream.plan import Query
+from millstream.run.supervise import Supervised
+from millstream.views import DatasetView, EventView, LedgerView, look, to_json, work_done
+
+NOON_US = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()) * 1_000_000
+
+
+@dataclass
+class Held:
+    """A query that stands still."""
+
+    facts: Facts
+    progress: dict[str, Any] | None = None
+    name: str = "held"
+    is_active: bool = True
+    failure: BaseException | None = field(default=None)
+
+    def start(self, trigger: Trigger) -> None: ...
+    def ask_to_stop(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+def spoken(batch: int, *, rows: int, rate: float, **more: Any) -> dict[str, Any]:
+    times = {"triggerExecution": 240}
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "inputRowsPerSecond": rate,
+        "durationMs": times,
+        **more,
+    }
+
+
+def landing(held: Held) -> Supervised:
+    dataset = source("orders", event_time="at", watermark="10 minutes")
+    return Supervised(Query("orders", "landing", dataset, ()), held, Trigger("default"), "running")
+
+
+def stream(held: Held) -> Supervised:
+    query = Query("paid", "stream", table("paid", "orders"), ("orders",))
+    return Supervised(query, held, Trigger("default"), "running")
+
+
+def test_a_source_shows_its_rates_its_watermark_and_what_was_set_aside() -> None:
+    facts = Facts(batch=7, greatest_event_time=NOON_US).plus({"input": 100, "ok": 96, "late": 4})
+
+    [view] = look([landing(Held(facts, spoken(7, rows=100, rate=50.0)))], {})
+
+    assert view == DatasetView(
+        "orders",
+        "source",
+        "default",
+        "running",
+        7,
+        input_rate=50.0,
+        output_rate=48.0,
+        batch_ms=240,
+        complete_to=datetime(2026, 11, 15, 11, 50, tzinfo=UTC),
+        verdicts={"late": 4},
+    )
+
+
+def test_a_table_is_complete_to_sparks_watermark() -> None:
+    told = spoken(0, rows=1, rate=1.0, eventTime={"watermark": "2026-11-15T12:00:00.000Z"})
+
+    [view] = look([stream(Held(Facts(batch=0), told))], {})
+
+    assert view.complete_to == datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def test_a_watermark_that_has_not_moved_is_no_moment() -> None:
+    told = spoken(0, rows=1, rate=1.0, eventTime={"watermark": "1970-01-01T00:00:00.000Z"})
+
+    [view] = look([stream(Held(Facts(batch=0), told))], {})
+
+    assert view.complete_to is None
+
+
+def test_the_output_rate_stays_while_spark_has_yet_to_speak_of_the_last_batch() -> None:
+    queries = [stream(Held(Facts(batch=2).plus({"written": 9}), spoken(1, rows=10, rate=10.0)))]
+    before = DatasetView("paid", "table", "default", "running", 1, output_rate=5.0)
+
+    [view] = look(queries, {"paid": before})
+
+    assert view.output_rate == 5.0
+
+
+def test_the_first_batch_has_the_rate_it_was_processed_at() -> None:
+    told = spoken(0, rows=10, rate=0.0, processedRowsPerSecond=20.0)
+
+    [view] = look([stream(Held(Facts(batch=0).plus({"written": 5}), told))], {})
+
+    assert (view.input_rate, view.output_rate) == (20.0, 10.0)
+
+
+def test_rules_that_only_warn_are_counted_as_violations() -> None:
+    facts = Facts(batch=0).plus({"input": 3, "written": 3, "rule: small": 2})
+
+    [view] = look([stream(Held(facts))], {})
+
+    assert view.verdicts == {"violations": 2}
+
+
+def test_a_live_source_shows_the_verdicts_of_its_last_batch() -> None:
+    counts = {"input": 5, "ok": 3, "late": 0, "future": 0, "malformed": 2, "rejected": 0}
+    told = spoken(0, rows=5, rate=5.0, observedMetrics={"clicks": counts})
+
+    live, view = look([stream(Held(Facts(batch=0), told))], {})
+
+    assert (live.name, live.kind, live.verdicts) == ("clicks", "live", {"malformed": 2})
+    assert view.name == "paid"
+
+
+def test_a_stale_query_shows_it() -> None:
+    query = stream(Held(Facts()))
+    query.is_stale = True
+
+    [view] = look([query], {})
+
+    assert view.state == "stale"
+
+
+def test_work_done_is_what_this_run_added() -> None:
+    before = Facts(batch=4).plus({"input": 10, "ok": 10})
+    query = landing(Held(Facts(batch=6).plus({"input": 25, "ok": 22})))
+
+    [done] = work_done([query], {"orders": before})
+
+    assert (done.batches, done.input, done.output) == (2, 15, 12)
+
+
+def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
+    ledger = Ledger((SourceEntry("orders", 1, 3, {"ok": 2}),), ())
+
+    shape = json.loads(to_json(LedgerView.of(Home.at("/h"), ledger)))
+
+    entry = {"name": "orders", "batches": 1, "input": 3, "verdicts": {"ok": 2}}
+    assert shape == {
+        "home": "/h",
+        "is_balanced": False,
+        "sources": [{**entry, "is_balanced": False}],
+        "tables": [],
+    }
+
+
+def test_an_event_carries_its_fault() -> None:
+    event = Event("failed", "paid", error=KeyMissingError("paid", at=AT))
+
+    shape = json.loads(to_json(EventView.of(event)))
+
+    assert shape["kind"] == "failed"
+    assert (shape["fault"]["code"], shape["fault"]["line"]) == ("KEY_MISSING", 7)
