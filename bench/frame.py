@@ -51,7 +51,12 @@ def small_batches(side: str, place: Path) -> tuple[float, float]:
     put(folder, 0, SMALL_ROWS)
     expected = SMALL_ROWS - 1
     began = time.monotonic()
-    process = subprocess.Popen(child(side, "serve", str(folder), str(home)), start_new_session=True)
+    process = subprocess.Popen(
+        child(side, "serve", str(folder), str(home)),
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         wait_for(home, expected)
         first = time.monotonic() - began

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 APP = Path(__file__).parent / "resources" / "shop.py"
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -32,6 +32,7 @@ class Shop:
 
     def __init__(self, place: Path, seed: int) -> None:
         self.orders, self.home = place / "orders", Home.at(place / "home")
+        self.log = place / "driver.log"
         self.orders.mkdir(parents=True)
         self.dice = random.Random(seed)
         self.lines: Counter[tuple[str, int]] = Counter()
@@ -47,18 +48,23 @@ class Shop:
         self.lines.update((name, line) for line in range(1, rows + 1))
         self._number += 1
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start a driver in a process of its own."""
+    @contextmanager
+    def driver(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a driver in a process of its own; in the end it is killed, as by a power cut."""
         environment = {**os.environ, "SHOP_ORDERS": str(self.orders)}
-        log = (self.home.path.parent / "driver.log").open("ab")
-        with log:
-            return subprocess.Popen(
+        with self.log.open("ab") as log:
+            driver = subprocess.Popen(
                 [sys.executable, str(APP), str(self.home.path), *options],
                 env=environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+        try:
+            yield driver
+        finally:
+            driver.kill()
+            driver.wait()
 
     def batches(self) -> int:
         """How many batches all tables have together."""
@@ -94,12 +100,6 @@ class Shop:
         return json.dumps(order)
 
 
-def kill(driver: subprocess.Popen[bytes]) -> None:
-    """End the driver as a power cut would: Python first, its JVM finds out by itself."""
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-
-
 def wait_until(true: Callable[[], bool], *, meanwhile: Callable[[], None] | None = None) -> None:
     """Wait for something that must come."""
     deadline = time.monotonic() + 120
@@ -107,7 +107,7 @@ def wait_until(true: Callable[[], bool], *, meanwhile: Callable[[], None] | None
         assert time.monotonic() < deadline, "it did not come in time"
         if meanwhile is not None:
             meanwhile()
-        time.sleep(0.1)
+        time.sleep(0.5)
 
 
 def _batches(path: Path) -> int:

@@ -287,6 +287,23 @@ def test_an_added_column_is_refused_unless_asked_for_and_readers_go_on(
     assert rows(tmp_path, "total") == [(2,)]
 
 
+def test_a_new_reader_of_a_table_that_gained_a_column_reads_all_of_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    narrow, wide = app_of(source), app_of(source)
+    narrow.sql("speeds", "SELECT id, speed FROM readings")
+    wide.sql("speeds", "SELECT id, speed, speed * 2 AS twice FROM readings", evolve=True)
+    wide.sql("doubled", "SELECT id, twice FROM speeds")
+    source.add(reading(1, "12:00:00", 3.0))
+    run(narrow, tmp_path)
+
+    source.add(reading(2, "12:00:00", 4.0))
+    run(wide, tmp_path)
+
+    assert rows(tmp_path, "doubled") == [(1, None), (2, 8.0)]
+
+
 def test_an_update_table_may_gain_a_column(spark: SparkSession, tmp_path: Path) -> None:
     source = Memory(READING)
     narrow, wide = app_of(source), app_of(source)

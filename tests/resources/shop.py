@@ -32,11 +32,6 @@ def per_minute(paid: DataFrame) -> DataFrame:
     )
 
 
-@app.table()
-def closed_minutes(paid: DataFrame) -> DataFrame:
-    return paid.groupBy(F.window("at", "1 minute")).agg(F.count("*").alias("orders"))
-
-
 app.sql(
     "best",
     "SELECT item, sum(orders) AS orders FROM per_minute GROUP BY item",

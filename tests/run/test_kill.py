@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.shop import APP, Shop, kill, wait_until
+from tests.shop import APP, Shop, wait_until
 
 from millstream.app import load
 from millstream.errors import OvertakenError
@@ -37,15 +37,15 @@ def drain_and_compare(
 
 
 def kill_one_driver(shop: Shop) -> None:
-    enough = shop.batches() + shop.dice.randrange(6, 20)
-    driver = shop.start()
-    if shop.dice.random() < 0.2:
-        time.sleep(shop.dice.uniform(0, 4))
-    else:
-        wait_until(lambda: shop.batches() >= enough, meanwhile=shop.put)
-        time.sleep(shop.dice.uniform(0, 0.3))
-    assert driver.poll() is None
-    kill(driver)
+    enough = shop.batches() + shop.dice.randrange(8, 14)
+    shop.put()
+    with shop.driver() as driver:
+        if shop.dice.random() < 0.5:
+            time.sleep(shop.dice.uniform(0, 8))
+        else:
+            wait_until(lambda: shop.batches() >= enough, meanwhile=shop.put)
+            time.sleep(shop.dice.uniform(0, 1))
+        assert driver.poll() is None
 
 
 @pytest.mark.spark
@@ -70,22 +70,18 @@ def test_a_paused_driver_that_was_overtaken_writes_nothing_when_it_wakes(
     shop = Shop(tmp_path, seed=1)
     for _ in range(40):
         shop.put()
-    zombie = shop.start()
-    wait_until(lambda: shop.batches() >= 12)
-    zombie.send_signal(signal.SIGSTOP)
+    with shop.driver() as zombie:
+        wait_until(lambda: shop.batches() >= 8)
+        zombie.send_signal(signal.SIGSTOP)
 
-    refused = shop.start()
-    assert refused.wait(timeout=90) == 1
-    log = (tmp_path / "driver.log").read_text()
-    assert f"is held by pid {zombie.pid} on " in log
-    successor = shop.start("--takeover")
-    held = shop.batches()
-    wait_until(lambda: shop.batches() >= held + 8)
-    for _ in range(5):
-        shop.put()
-    zombie.send_signal(signal.SIGCONT)
-    assert zombie.wait(timeout=90) != 0
-    assert OvertakenError.code in (tmp_path / "driver.log").read_text()
-    kill(successor)
+        with shop.driver() as refused:
+            assert refused.wait(timeout=90) == 1
+            assert f"is held by pid {zombie.pid} on " in shop.log.read_text()
+        held = shop.batches()
+        with shop.driver("--takeover"):
+            wait_until(lambda: shop.batches() >= held + 8)
+            zombie.send_signal(signal.SIGCONT)
+            assert zombie.wait(timeout=90) != 0
+            assert OvertakenError.code in shop.log.read_text()
 
     drain_and_compare(shop, spark, tmp_path, monkeypatch)

@@ -90,7 +90,7 @@ def warm_up(spark: SparkSession) -> None:
 
     def start_worker() -> None:
         with contextlib.suppress(Exception):
-            spark.range(1).mapInArrow(_same, "id BIGINT").collect()
+            spark.range(0, 1, 1, 1).mapInArrow(_same, "id BIGINT").collect()
 
     threading.Thread(target=start_worker, daemon=True).start()
 
