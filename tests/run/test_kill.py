@@ -40,8 +40,8 @@ def kill_one_driver(shop: Shop) -> None:
     enough = shop.batches() + shop.dice.randrange(8, 14)
     shop.put()
     with shop.driver() as driver:
-        if shop.dice.random() < 0.5:
-            time.sleep(shop.dice.uniform(0, 8))
+        if shop.dice.random() < 0.75:
+            time.sleep(shop.dice.uniform(0, 10))
         else:
             wait_until(lambda: shop.batches() >= enough, meanwhile=shop.put)
             time.sleep(shop.dice.uniform(0, 1))
