@@ -12,7 +12,9 @@ setup: $(BIN)/.installed ## Install everything; the first time takes minutes, la
 	@$(BIN)/python -m millstream.spark
 
 demo: setup ## Run an example application for a minute
+	@rm -rf build/demo
 	@$(BIN)/millstream run examples/etl/app.py --for 60s --home build/demo
+	@$(BIN)/millstream query examples/etl/app.py "SELECT device, average FROM hottest ORDER BY average DESC" --home build/demo
 
 test: setup lint ## Check style, types, layers and behaviour: what CI runs
 	$(BIN)/pytest

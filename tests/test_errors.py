@@ -40,7 +40,7 @@ SAMPLES: dict[str, Any] = {
 def all_kinds(kind: type[MillstreamError] = MillstreamError) -> Iterator[type[MillstreamError]]:
     yield kind
     for below in kind.__subclasses__():
-        if below.__module__ == errors.__name__:
+        if below.__module__.startswith(f"{errors.__name__}."):
             yield from all_kinds(below)
 
 

@@ -12,7 +12,7 @@ app = ms.App("shop")
 
 @app.source(event_time="at", watermark="1 minute")
 def orders() -> ms.Files:
-    folder = os.environ["SHOP_ORDERS"]
+    folder = os.environ.get("SHOP_ORDERS", "orders")
     return ms.Files(
         folder,
         schema="id BIGINT, item STRING, at TIMESTAMP, price DOUBLE",

@@ -79,8 +79,11 @@ class Files:
     @property
     def _pattern(self) -> str:
         """The path as Spark takes it; one that exists is meant as it is written."""
-        exists = os.path.exists(self.path)
-        return re.sub(r"[][{}*?\\]", r"\\\g<0>", self.path) if exists else self.path
+        if "://" in self.path:
+            return self.path
+        # Spark's working folder is where its JVM was started, which may be another by now.
+        path = os.path.abspath(self.path)
+        return re.sub(r"[][{}*?\\]", r"\\\g<0>", path) if os.path.exists(path) else path
 
     def _reader(self, spark: SparkSession) -> DataStreamReader:
         # By default Spark passes over files that are a week older than the newest it has read.

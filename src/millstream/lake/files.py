@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    import pyarrow.parquet as pq
 
 
 _LONGEST_TEXT = 32
@@ -31,6 +32,8 @@ class DataFile:
     @staticmethod
     def read(path: Path, partition: Mapping[str, str | None]) -> DataFile:
         """Take a file as it was written."""
+        import pyarrow.parquet as pq
+
         return DataFile(path, partition, pq.read_metadata(path))
 
     @property

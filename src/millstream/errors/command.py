@@ -1,0 +1,162 @@
+"""Errors of what was asked for: the command, its arguments, its home."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.errors.base import CommandError, MillstreamError, closest, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class AppFileMissingError(CommandError):
+    """The app file does not exist."""
+
+    code = "APP_FILE_MISSING"
+
+    def __init__(self, file: str, *, nearby: Sequence[str]) -> None:
+        super().__init__(
+            f"app file {file!r} does not exist",
+            fix=f"{closest(file, nearby)}Python files here: {listed(nearby)}",
+        )
+
+
+class HomeLockedError(CommandError):
+    """Another driver holds the home."""
+
+    code = "HOME_LOCKED"
+
+    def __init__(self, home: str, *, pid: int, host: str, since: str) -> None:
+        self.pid, self.host = pid, host
+        super().__init__(
+            f"home {home!r} is held by pid {pid} on {host} since {since}",
+            fix=f"stop that driver (kill {pid}), or use another --home; "
+            "if it hangs, --takeover shuts it out",
+        )
+
+
+class HomeNewerError(CommandError):
+    """The home was written by a newer Millstream."""
+
+    code = "HOME_NEWER"
+
+    def __init__(self, home: str, *, layout: int, known: int, written_by: str) -> None:
+        super().__init__(
+            f"home {home!r} has format {layout}, written by millstream {written_by}; "
+            f"this one knows formats up to {known}",
+            fix=f"use millstream {written_by} or later, or another --home",
+        )
+
+
+class HomeOtherAppError(CommandError):
+    """The home belongs to another app."""
+
+    code = "HOME_OTHER_APP"
+
+    def __init__(self, home: str, *, owner: str, app: str) -> None:
+        super().__init__(
+            f"home {home!r} belongs to app {owner!r}, not to {app!r}",
+            fix="use another --home for each app",
+        )
+
+
+class HomeEmptyError(CommandError):
+    """Nothing has run in the home yet."""
+
+    code = "HOME_EMPTY"
+
+    def __init__(self, home: str) -> None:
+        super().__init__(
+            f"nothing has run in home {home!r} yet",
+            fix="`millstream run APP` first, or name another --home",
+        )
+
+
+class NothingLandedError(CommandError):
+    """A selected dataset reads something that has never run."""
+
+    code = "NOTHING_LANDED"
+
+    def __init__(self, dataset: str, *, reads: str) -> None:
+        super().__init__(
+            f"{dataset!r} reads {reads!r}, which has no table yet",
+            fix=f"run it with what it reads: --select +{dataset}",
+        )
+
+
+class UnknownTableError(CommandError):
+    """A name that is not a stored dataset was asked for."""
+
+    code = "UNKNOWN_TABLE"
+
+    def __init__(self, name: str, *, known: Sequence[str]) -> None:
+        super().__init__(
+            f"no table {name!r} in this home",
+            fix=f"{closest(name, known)}tables are {listed(known)}",
+        )
+
+
+class UnknownVersionError(CommandError):
+    """A version of a table was asked for that does not exist."""
+
+    code = "UNKNOWN_VERSION"
+
+    def __init__(self, table: str, *, version: int, latest: int) -> None:
+        super().__init__(
+            f"table {table!r} has no version {version}",
+            fix=f"versions run from 0 to {latest}",
+        )
+
+
+class UnknownSelectionError(CommandError):
+    """--select names nothing of the app."""
+
+    code = "UNKNOWN_SELECTION"
+
+    def __init__(self, selector: str, *, declared: Sequence[str]) -> None:
+        super().__init__(
+            f"--select {selector!r} names no dataset",
+            fix=f"{closest(selector.strip('+'), declared)}"
+            f"write name, +name or name+; names are {listed(declared)}",
+        )
+
+
+class ArgumentRefusedError(CommandError):
+    """A command-line value cannot be read."""
+
+    code = "ARGUMENT_REFUSED"
+
+    def __init__(self, option: str, value: str, *, expected: str) -> None:
+        super().__init__(f"{option} {value!r} cannot be read", fix=f"write {expected}")
+
+
+class SqlFailedError(CommandError):
+    """A query typed by the user does not run."""
+
+    code = "SQL_FAILED"
+
+    def __init__(self, *, cause: str, known: Sequence[str]) -> None:
+        super().__init__(f"the query does not run: {cause}", fix=f"tables are {listed(known)}")
+
+
+class AlreadyRunningError(CommandError):
+    """The app was started twice in one process."""
+
+    code = "ALREADY_RUNNING"
+
+    def __init__(self, app: str) -> None:
+        super().__init__(f"app {app!r} runs already in this process", fix="app.stop() first")
+
+
+class NotEqualError(MillstreamError):
+    """A batch run and the stream's tables differ."""
+
+    code = "NOT_EQUAL"
+
+    def __init__(self, tables: Sequence[str]) -> None:
+        super().__init__(
+            f"the batch answer differs from the stream's: {listed(tables)}",
+            fix="`millstream run APP --once` first, if the stream had not read all that is landed; "
+            "else make the query depend on nothing but its input: no rand(), no now(), no order",
+        )
