@@ -59,10 +59,26 @@ class Landing:
 
     def live(self, raw: DataFrame) -> DataFrame:
         """Keep the right rows of a source that is not landed; the others are counted by verdict."""
-        judged = self.judge(raw, Moment()).where(F.col("_verdict") != HEADER)
+        judge, names = self.work(Moment()), [*self.schema.names, "_reason", "_verdict"]
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return (batch.select(names) for batch in judge(batches))
+
+        marks = [mark for mark in _MARKS if mark.name in names]
+        columns = Schema((*self.schema.with_nulls().fields, *marks)).to_ddl()
+        judged = self._reject(self._bare(raw).mapInArrow(work, columns))
+        judged = judged.where(F.col("_verdict") != HEADER)
         counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
         counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
         return counted.where("_verdict = 'ok'").select(*self.schema.names)
+
+    def _bare(self, raw: DataFrame) -> DataFrame:
+        """Leave the place of each record out, unless a header must be told by it."""
+        csv = self.source.connector.codec.csv
+        if csv is not None and csv.header:
+            return raw
+        nowhere = {"_origin": F.lit(None).cast("string"), "_position": F.lit(None).cast("long")}
+        return raw.withColumns(nowhere)
 
     def bound(self, greatest: int | None) -> int | None:
         """The watermark after batches whose greatest event time is given, in microseconds."""
