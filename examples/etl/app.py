@@ -64,7 +64,7 @@ def gold(silver: DataFrame) -> DataFrame:
     """How warm each device was, per ten seconds."""
     return silver.groupBy("device", F.window("at", "10 seconds")).agg(
         F.count("*").alias("readings"),
-        F.round(F.avg("celsius"), 3).alias("average"),
+        F.avg("celsius").alias("average"),
         F.min("celsius").alias("least"),
         F.max("celsius").alias("greatest"),
     )
