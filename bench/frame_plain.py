@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -46,6 +47,17 @@ def parsed(spark: SparkSession, folder: str) -> DataFrame:
     )
 
 
+def counted(rows: DataFrame) -> DataFrame:
+    """Tell right rows from malformed and future ones, and count them: what a live source does."""
+    verdict = (
+        F.when(F.expr("_corrupt_record IS NOT NULL OR at IS NULL"), "malformed")
+        .when(F.expr("at > _arrived_at + INTERVAL 1 DAY"), "future")
+        .otherwise("ok")
+    )
+    counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in ("ok", "future", "malformed")]
+    return rows.withColumn("_verdict", verdict).observe("bronze", *counts)
+
+
 def write(rows: DataFrame, home: str, name: str, *, once: bool) -> StreamingQuery:
     writer = rows.writeStream.format("delta").option("checkpointLocation", f"{home}/cp/{name}")
     if once:
@@ -70,19 +82,19 @@ def serve(folder: str, home: str) -> None:
 def throughput(folder: str, home: str, rows: int, *, live: bool) -> None:
     spark = session(tuned=True)
     rates = []
-    for attempt in range(3):
+    for attempt in range(5):
         place = f"{home}-{attempt}"
         began = time.monotonic()
         if live:
-            right = parsed(spark, folder).where("_corrupt_record IS NULL")
+            right = counted(parsed(spark, folder)).where("_verdict = 'ok'")
             right = right.withWatermark("at", "10 minutes").where("celsius BETWEEN -60 AND 80")
-            kept = right.drop("_corrupt_record", "_origin", "_arrived_at")
+            kept = right.drop("_corrupt_record", "_origin", "_arrived_at", "_verdict")
             write(kept, place, "silver", once=True).awaitTermination()
         else:
             write(parsed(spark, folder), place, "bronze", once=True).awaitTermination()
             write(silver(spark, place), place, "silver", once=True).awaitTermination()
         rates.append(rows / (time.monotonic() - began))
-    print(max(rates[1:]))
+    print(statistics.median(rates[2:]))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from millstream.errors import LandingUnbalancedError, LateRowsError
 from millstream.lake.decode import HEADER, decoded_schema, decoder
 from millstream.lake.files import count_rows
-from millstream.lake.ledger import VERDICTS
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
-from millstream.lake.verdict import Moment, Rule, judge, unjudged
+from millstream.lake.verdict import Moment, Rule, judge, numbered, unjudged
+from millstream.model.dataset import VERDICTS
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Atom, Field, Schema
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from millstream.lake.delta import Facts, FencedTable
     from millstream.model.dataset import Source
@@ -59,18 +59,21 @@ class Landing:
 
     def live(self, raw: DataFrame) -> DataFrame:
         """Keep the right rows of a source that is not landed; the others are counted by verdict."""
-        judge, names = self.work(Moment()), [*self.schema.names, "_reason", "_verdict"]
+        judge = self.work(Moment())
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return (batch.select(names) for batch in judge(batches))
+            return (numbered(batch, self.schema.names) for batch in judge(batches))
 
-        marks = [mark for mark in _MARKS if mark.name in names]
-        columns = Schema((*self.schema.with_nulls().fields, *marks)).to_ddl()
-        judged = self._reject(self._bare(raw).mapInArrow(work, columns))
-        judged = judged.where(F.col("_verdict") != HEADER)
-        counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
+        numbers = Schema((*self.schema.with_nulls().fields, Field("_verdict", Atom.TINYINT)))
+        judged = self._bare(raw).mapInArrow(work, numbers.to_ddl())
+        right = F.col("_verdict") == VERDICTS.index("ok")
+        if (violated := self._violated()) is not None:
+            rejected = F.lit(VERDICTS.index("rejected")).cast("byte")
+            verdict = F.when(right & violated.isNotNull(), rejected).otherwise(F.col("_verdict"))
+            judged = judged.withColumn("_verdict", verdict)
+        counts = [F.count_if(F.col("_verdict") == n).alias(v) for n, v in enumerate(VERDICTS)]
         counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
-        return counted.where("_verdict = 'ok'").select(*self.schema.names)
+        return counted.where(right).select(*self.schema.names)
 
     def _bare(self, raw: DataFrame) -> DataFrame:
         """Leave the place of each record out, unless a header must be told by it."""
@@ -110,14 +113,9 @@ class Landing:
         return work
 
     def _reject(self, judged: DataFrame) -> DataFrame:
-        rules = self.source.expect.rules.items()
-        broken = [
-            F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"violates {rule!r}"))
-            for rule, condition in rules
-        ]
-        if not broken:
+        if (violated := self._violated()) is None:
             return judged
-        violated = F.when(F.col("_verdict") == "ok", F.coalesce(*broken, F.lit(None)))
+        violated = F.when(F.col("_verdict") == "ok", violated)
         return judged.withColumn("_violated", violated).withColumns(
             {
                 "_verdict": F.when(F.col("_violated").isNull(), F.col("_verdict")).otherwise(
@@ -126,6 +124,14 @@ class Landing:
                 "_reason": F.coalesce("_violated", "_reason"),
             }
         )
+
+    def _violated(self) -> Column | None:
+        """The first rule that a row breaks, in words; null if it breaks none."""
+        broken = [
+            F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"violates {rule!r}"))
+            for rule, condition in self.source.expect.rules.items()
+        ]
+        return F.coalesce(*broken, F.lit(None)) if broken else None
 
 
 class LandingSink:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from millstream.lake.delta import facts_of
 from millstream.lake.home import QUARANTINE
+from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from millstream.lake.home import Home
-
-VERDICTS = ("ok", "late", "future", "malformed", "rejected")
-"""What landing says of a row."""
 
 RULE = "rule: "
 """What the count of a rule's violations is filed under."""

@@ -86,6 +86,10 @@ class Expectations:
     on_violation: str = "quarantine"
 
 
+VERDICTS = ("ok", "late", "future", "malformed", "rejected")
+"""What landing says of a row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where rows come from: landed with a verdict each, or read live."""

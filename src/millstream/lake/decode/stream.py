@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.lake.decode.column import UnfitError, arrow_fields, builder
 from millstream.lake.decode.csv_reader import CsvReader
@@ -185,8 +187,13 @@ def _is_all_text(value: Column) -> bool:
 
 
 def _verdicts(raws: Sequence[bytes | None], faults: Faults) -> tuple[Column, Column]:
+    nulls = pa.nulls(len(raws), pa.string()), pa.nulls(len(raws), pa.binary())
     if not faults:
-        return pa.nulls(len(raws), pa.string()), pa.nulls(len(raws), pa.binary())
-    reasons = [faults.get(i) for i in range(len(raws))]
-    kept = [raw if reason else None for raw, reason in zip(raws, reasons, strict=True)]
-    return pa.array(reasons, pa.string()), pa.array(kept, pa.binary())
+        return nulls
+    rows = sorted(faults)
+    hit = np.zeros(len(raws), dtype=bool)
+    hit[rows] = True
+    mask = pa.array(hit)
+    reasons = pa.array([faults[row] for row in rows], pa.string())
+    kept = pa.array([raws[row] for row in rows], pa.binary())
+    return pc.replace_with_mask(nulls[0], mask, reasons), pc.replace_with_mask(nulls[1], mask, kept)
