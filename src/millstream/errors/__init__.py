@@ -91,6 +91,9 @@ from millstream.errors.declaration import (
     UnknownOptionError,
     WatermarkMissingError,
 )
+from millstream.errors.proof import (
+    UnknownCrashPointError,
+)
 from millstream.errors.user_code import (
     AppFileError,
     ExpectationFailedError,
@@ -178,6 +181,7 @@ __all__ = [
     "TopicMissingError",
     "TwoAppsError",
     "UnexpectedError",
+    "UnknownCrashPointError",
     "UnknownInputError",
     "UnknownOptionError",
     "UnknownSelectionError",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
+from millstream.crash import reach
 from millstream.errors import OvertakenError
 from millstream.lake.files import sync_folder
 
@@ -89,6 +90,10 @@ class FencedTable:
         )
 
     @property
+    def _home(self) -> Path:
+        return self.path.parent.parent
+
+    @property
     def schema(self) -> str:
         """The table's schema, as Spark's JSON."""
         return str(self._table.schema().to_json())
@@ -110,6 +115,7 @@ class FencedTable:
             OvertakenError: A later driver was here already.
         """
         self._commit(lambda properties: self._write([], "append", properties), self._transaction())
+        reach("table_taken", self._home, self.name)
 
     def add_columns(self, fields: str) -> None:
         """Add columns, given as a Spark schema in JSON; earlier rows have null there."""
@@ -201,6 +207,7 @@ class FencedTable:
             for number, file in enumerate(files)
         ]
         sync_folder(self.path)
+        reach("files_moved", self._home, self.name, facts.batch)
         return moved
 
     def _commit_batch(self, act: Callable[[CommitProperties], Any], facts: Facts) -> None:

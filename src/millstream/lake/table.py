@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+from millstream.crash import reach
 from millstream.errors import ExpectationFailedError, KeyNotUniqueError
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.ledger import RULE
@@ -83,6 +84,7 @@ class TableSink:
             facts = _next(self._quarantine.facts, staged, batch, query_id)
             facts = facts.plus({"written": count_rows(aside)})
             put_aside([file.without(_KEPT) for file in aside], facts)
+            reach("quarantine_commit", self._table.path.parent.parent, self._table.name, batch)
         facts = _next(self.facts, staged, batch, query_id).plus(counts)
         changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
         facts = replace(facts, inputs=inputs or {}, changed=changed)

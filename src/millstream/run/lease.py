@@ -9,6 +9,7 @@ import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
+from millstream.crash import reach
 from millstream.errors import HomeLockedError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Lease:
             file = _claim(home.lease, epoch)
             if file is not None:
                 _forget(home.lease, before=epoch)
+                reach("home_taken", home.path, "")
                 return Lease(home, epoch, file)
 
     @property

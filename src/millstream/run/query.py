@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from millstream.crash import reach
 from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
 from millstream.model.duration import to_spark
 
@@ -147,9 +148,16 @@ class StreamRun:
             if self._sink.replay(frame) != held.digest and held.batch == batch:
                 self._on_difference(batch)
             return
+        self._reach("batch_planned", batch)
         staged = self._sink.stage(frame, batch)
+        self._reach("batch_staged", batch)
         self._log.make_durable(batch)
+        self._reach("offsets_durable", batch)
         self._sink.commit(staged, batch, self._log.query_id or "")
+        self._reach("sink_commit", batch)
+
+    def _reach(self, point: str, batch: int) -> None:
+        reach(point, self._log.path.parent.parent, self.name, batch)
 
     def _hold_to_checkpoint(self) -> None:
         held, path = self._sink.facts, str(self._log.path)

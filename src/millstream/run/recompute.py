@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
+from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.run.build import Snapshots, answer
 
@@ -91,5 +92,8 @@ class RecomputeRun:
         read = Snapshots(self._graph, self._spark, self._home)
         read.versions.update({name: table.version() for name, table in tables.items()})
         batch = self.facts.batch + 1
+        reach("batch_planned", self._home.path, self.name, batch)
         staged = self._sink.stage(answer(self._graph, self.name, read), batch)
+        reach("batch_staged", self._home.path, self.name, batch)
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
+        reach("sink_commit", self._home.path, self.name, batch)
