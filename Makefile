@@ -3,7 +3,7 @@ BIN := .venv/bin
 UV := build/bootstrap/bin/uv
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo test lint bench lock clean machine
+.PHONY: help setup demo test lint bench chaos lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,15 @@ lint: $(BIN)/.installed ## Check style, types and layers
 
 bench: setup ## Measure against peers
 	$(BIN)/python -m bench
+
+POINTS ?= 330
+SEED ?= $(shell date +%s)
+CHAOS := --apps examples/etl/app.py tests/resources/shop.py=tests.shop:feeder tests/resources/meters.py=tests.meters:feeder
+
+chaos: setup ## Kill drivers in every way, for an hour; POINTS=60 for ten minutes
+	@command -v strace >/dev/null || { echo "Killing at system calls needs strace: apt-get install strace"; exit 1; }
+	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) --json bench/results/chaos.json
+	$(BIN)/python -m millstream.testing.chaos.table bench/results/chaos.json docs/guarantees.md
 
 lock: $(UV) ## Lock the newest dependencies that pyproject.toml allows
 	$(COMPILE) --upgrade requirements/bootstrap.in -o requirements/bootstrap.txt

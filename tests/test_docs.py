@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import subprocess
@@ -14,7 +15,11 @@ from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import run_command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
+
+    from millstream.testing import Script
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,6 +37,10 @@ def type_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0, capsys.readouterr()
 
 
+def run_test(test: Callable[..., None], fixtures: dict[str, Any]) -> None:
+    test(**{name: fixtures[name] for name in inspect.signature(test).parameters})
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "page",
@@ -41,6 +50,7 @@ def type_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_block_of_a_page_runs(
     page: Path,
     spark: SparkSession,
+    stream: Callable[..., Script],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -53,7 +63,11 @@ def test_every_block_of_a_page_runs(
             written.append(text)
             file = tmp_path / f"block_{len(written)}.py"
             file.write_text(text)
+            before = set(names)
             exec(compile(text, str(file), "exec"), names)
+            for name in names.keys() - before:
+                if name.startswith("test_"):
+                    run_test(names[name], {"spark": spark, "stream": stream})
         if kind == "console":
             if not Path("app.py").exists():
                 Path("app.py").write_text(written[0])

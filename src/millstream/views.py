@@ -15,6 +15,7 @@ from millstream.observe import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from millstream.checkpoint import Checkpoint, Finding
     from millstream.errors import MillstreamError
     from millstream.lake.delta import Facts
     from millstream.lake.home import Home
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.run.batch import BatchTable, Comparison
+    from millstream.run.mend import Remedy
     from millstream.run.supervise import Supervised
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -141,6 +143,67 @@ class LedgerView:
     def of(home: Home, ledger: Ledger) -> LedgerView:
         """Show a ledger."""
         return LedgerView(str(home.path), ledger.is_balanced, ledger.sources, ledger.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointView:
+    """The checkpoint of one query, and what is wrong with it."""
+
+    query: str
+    holds: int
+    """The last batch of the table; -1 before the first."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a run can go on from it."""
+        return all(finding.is_harmless for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointsView:
+    """All checkpoints of a home."""
+
+    home: str
+    checkpoints: tuple[CheckpointView, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether a run can go on from all of them."""
+        return all(checkpoint.is_sound for checkpoint in self.checkpoints)
+
+    @staticmethod
+    def of(home: Home, checkpoints: Mapping[str, Checkpoint]) -> CheckpointsView:
+        """Show what was found."""
+        found = (CheckpointView(n, c.held.batch, c.findings) for n, c in checkpoints.items())
+        return CheckpointsView(str(home.path), tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyView:
+    """One step of a repair."""
+
+    query: str
+    what: str
+    tables: tuple[str, ...]
+    """What is moved aside, to be computed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairView:
+    """What a repair has done, or would do."""
+
+    home: str
+    is_done: bool
+    remedies: tuple[RemedyView, ...]
+    aside: str | None = None
+    """Where everything is that was removed or rewritten."""
+
+    @staticmethod
+    def of(home: Home, remedies: Iterable[Remedy]) -> RepairView:
+        """Show what a repair would do."""
+        steps = (RemedyView(remedy.query, remedy.what, remedy.tables) for remedy in remedies)
+        return RepairView(str(home.path), is_done=False, remedies=tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)

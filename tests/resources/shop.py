@@ -1,7 +1,6 @@
-"""A small app over a folder of JSON lines, run by crash tests: `python shop.py IN HOME`."""
+"""A small app over a folder of JSON lines, run by crash tests."""
 
 import os
-import sys
 
 from pyspark.sql import DataFrame, functions as F
 
@@ -37,7 +36,3 @@ app.sql(
     "SELECT item, sum(orders) AS orders FROM per_minute GROUP BY item",
     mode="complete",
 )
-
-
-if __name__ == "__main__":
-    app.run(home=sys.argv[1], takeover="--takeover" in sys.argv)

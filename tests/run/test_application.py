@@ -318,8 +318,8 @@ def test_a_lost_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> No
     assert str(caught.value) == (
         "[CHECKPOINT_RESET] 'clean' holds batch 0, but its checkpoint knows none: "
         "running on would skip or repeat rows\n"
-        f"  fix: restore {checkpoint!r}; or, to rebuild the table from what it reads, "
-        "move both the table and the checkpoint away"
+        f"  fix: restore {checkpoint!r}; or `millstream checkpoint repair APP`, which writes it "
+        "again from what has landed, or has the table computed again"
     )
     assert rows(tmp_path, "clean", "id") == [(1,)]
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from millstream.checkpoint.entry import Offsets, parse_file_log, parse_operator, parse_query_id
+from millstream.errors import CheckpointDamagedError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+Entry = TypeVar("Entry")
 
 # A file may be stamped a moment after it was listed; Spark stores whole milliseconds.
 _MTIME_SLACK_MS = 1000
@@ -26,9 +31,7 @@ class CheckpointLog:
     def query_id(self) -> str | None:
         """The identity Spark gave the query at its first start; None before that."""
         file = self.path / "metadata"
-        if not file.exists():
-            return None
-        return str(json.loads(file.read_text())["id"])
+        return self._read(file, parse_query_id) if file.exists() else None
 
     @property
     def planned(self) -> int:
@@ -45,21 +48,17 @@ class CheckpointLog:
         """The watermark of the last planned batch, in milliseconds since 1970; 0 before any."""
         if self.planned < 0:
             return 0
-        lines = (self.path / "offsets" / str(self.planned)).read_text().splitlines()
-        return int(json.loads(lines[1])["batchWatermarkMs"])
+        return self._offsets(self.planned).watermark_ms
 
     def planned_at_ms(self, batch: int) -> int:
         """When a batch was planned, in milliseconds since 1970; the same for every retry."""
-        lines = (self.path / "offsets" / str(batch)).read_text().splitlines()
-        return int(json.loads(lines[1])["batchTimestampMs"])
+        return self._offsets(batch).planned_at_ms
 
     @property
     def operators(self) -> tuple[str, ...]:
         """Names of the operators that keep state, as Spark calls them."""
         found = (self.path / "state").glob("*/_metadata/metadata")
-        return tuple(
-            json.loads(f.read_text().splitlines()[1])["operatorInfo"]["operatorName"] for f in found
-        )
+        return tuple(self._read(file, parse_operator) for file in found)
 
     def make_durable(self, batch: int) -> None:
         """Force the offsets of a batch to disk, before its output is.
@@ -69,6 +68,18 @@ class CheckpointLog:
         """
         _sync(self.path / "offsets" / str(batch))
         _sync(self.path / "offsets")
+
+    def _offsets(self, batch: int) -> Offsets:
+        return self._read(self.path / "offsets" / str(batch), Offsets.parse)
+
+    def _read(self, file: Path, parse: Callable[[bytes], Entry]) -> Entry:
+        try:
+            return parse(file.read_bytes())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            home = self.path.parent.parent
+            raise CheckpointDamagedError(
+                self.path.name, file=str(file), why=str(error), home=str(home)
+            ) from error
 
 
 def changed_files(checkpoint: Path) -> Iterator[str]:
@@ -87,11 +98,10 @@ def changed_files(checkpoint: Path) -> Iterator[str]:
 
 def _files_read(log: Path) -> Iterator[tuple[str, int]]:
     for file in sorted(log.glob("[0-9]*")) if log.exists() else ():
-        for line in file.read_text().splitlines()[1:]:
-            # Other sources keep other things here: Kafka its first offsets, rate its start.
-            match json.loads(line):
-                case {"path": str(path), "timestamp": int(read_at_ms)}:
-                    yield unquote(urlsplit(path).path), read_at_ms
+        # Other sources keep other things here; and entries that matter are looked at elsewhere.
+        with suppress(ValueError, KeyError, TypeError):
+            for read in parse_file_log(file.read_bytes()):
+                yield unquote(urlsplit(read.path).path), read.timestamp
 
 
 def _latest(log: Path) -> int:

@@ -12,11 +12,13 @@ import typer
 
 from millstream.cli.batch import batch
 from millstream.cli.check import check
+from millstream.cli.checkpoint import checkpoint
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
 from millstream.cli.query import query
 from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
+from millstream.cli.verify import verify
 from millstream.errors import MillstreamError, UnexpectedError
 from millstream.settings import __version__
 
@@ -31,8 +33,9 @@ program = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, batch, ledger, query):
+for command in (run, check, verify, batch, ledger, query):
     program.command()(command)
+program.add_typer(checkpoint)
 
 
 def main() -> NoReturn:

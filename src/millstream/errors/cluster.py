@@ -145,8 +145,8 @@ class CheckpointResetError(ClusterError):
         super().__init__(
             f"{table!r} holds batch {batch}, but its checkpoint knows {known}: "
             "running on would skip or repeat rows",
-            fix=f"restore {checkpoint!r}; or, to rebuild the table from what it reads, "
-            "move both the table and the checkpoint away",
+            fix=f"restore {checkpoint!r}; or `millstream checkpoint repair APP`, which writes it "
+            "again from what has landed, or has the table computed again",
         )
 
 
@@ -160,8 +160,8 @@ class TableRestoredError(ClusterError):
         super().__init__(
             f"{table!r} holds {held}, but its checkpoint has committed batch {knows}: "
             "the batches between are lost from the table",
-            fix=f"restore the table as it was with {checkpoint!r}; or, to rebuild it from what it "
-            "reads, move both the table and the checkpoint away",
+            fix=f"restore the table as it was with {checkpoint!r}; or `millstream checkpoint "
+            "repair APP`, which has it computed again from what it reads",
         )
 
 

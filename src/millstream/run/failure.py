@@ -21,6 +21,7 @@ from millstream.errors import (
     StorageFullError,
 )
 from millstream.run.build import refused, words_of
+from millstream.run.health import damage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,8 @@ def explain(error: BaseException, *, query: str, at: Location, home: Home) -> Mi
         return refused(query, error, at)
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return DriverLostError(log=log)
+    if damaged := damage_of(home, query):
+        return damaged
     condition, cause = _spoken(error)
     return SparkFailedError(query, condition=condition, cause=cause, log=log)
 

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
@@ -44,7 +45,10 @@ class Lease:
             file = _claim(home.lease, epoch)
             if file is not None:
                 _forget(home.lease, before=epoch)
-                reach("home_taken", home.path, "")
+                with ExitStack() as undo:
+                    undo.callback(file.close)
+                    reach("home_taken", home.path, "")
+                    undo.pop_all()
                 return Lease(home, epoch, file)
 
     @property

@@ -6,15 +6,21 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
 from millstream.crash import reach
 from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
 from millstream.model.duration import to_spark
+from millstream.run.health import refuse_if_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+    Launch = Callable[[DataStreamWriter], StreamingQuery]
 
     from millstream.checkpoint import CheckpointLog
     from millstream.lake.delta import Facts
@@ -50,20 +56,20 @@ class StreamRun:
 
     def __init__(
         self,
-        name: str,
         frame: DataFrame,
         sink: Sink,
         *,
         output_mode: str,
         log: CheckpointLog,
         on_difference: Callable[[int], None],
+        launch: Launch = DataStreamWriter.start,
     ) -> None:
-        self.name = name
+        self.name = log.path.name
         self._frame, self._sink, self._output_mode = frame, sink, output_mode
-        self._log, self._on_difference = log, on_difference
+        self._log, self._on_difference, self._launch = log, on_difference, launch
         self._query: StreamingQuery | None = None
         self._working = threading.Lock()
-        self._stopping = False
+        self._stopping = self._ends_by_itself = False
         self._raised: BaseException | None = None
 
     @property
@@ -94,11 +100,13 @@ class StreamRun:
         """Start where the checkpoint ends.
 
         Raises:
+            CheckpointDamagedError: The checkpoint is not as Spark wrote it.
             CheckpointResetError: The table is ahead of the checkpoint.
             TableRestoredError: The checkpoint is ahead of the table.
         """
         self._hold_to_checkpoint()
         self._raised, self._stopping = None, False
+        self._ends_by_itself = trigger.kind == "once"
         writer = (
             self._frame.writeStream.queryName(self.name)
             .outputMode(self._output_mode)
@@ -110,7 +118,25 @@ class StreamRun:
                 writer = writer.trigger(availableNow=True)
             case "interval" if trigger.interval is not None:
                 writer = writer.trigger(processingTime=to_spark(trigger.interval))
-        self._query = writer.start()
+        self._query = self._launch(writer)
+
+    def drain(self) -> None:
+        """Wait until all that is there now is taken in.
+
+        Raises:
+            BaseException: What the query died of.
+        """
+        assert self._query is not None
+        try:
+            if self._ends_by_itself:
+                self._query.awaitTermination()
+            else:
+                self._query.processAllAvailable()
+        except PySparkException:
+            if self._raised is None:
+                raise
+        if self._raised is not None:
+            raise self._raised
 
     def ask_to_stop(self) -> None:
         """Let no further batch begin."""
@@ -161,6 +187,7 @@ class StreamRun:
 
     def _hold_to_checkpoint(self) -> None:
         held, path = self._sink.facts, str(self._log.path)
+        refuse_if_damaged(self.name, self._log.path, held)
         committed, planned = self._log.committed, self._log.planned
         if held.batch < committed:
             raise TableRestoredError(self.name, batch=held.batch, checkpoint=path, knows=committed)

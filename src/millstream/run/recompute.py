@@ -65,6 +65,11 @@ class RecomputeRun:
         self._thread = threading.Thread(target=self._work, args=(trigger,), daemon=True)
         self._thread.start()
 
+    def drain(self) -> None:
+        """Follow the inputs as they are now; not while it looks for changes by itself."""
+        assert not self.is_active
+        self._follow()
+
     def ask_to_stop(self) -> None:
         """Let no further answer begin."""
         self._halt.set()

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.checkpoint import CheckpointLog, changed_files
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.plan import Query
     from millstream.run.lease import Lease
+    from millstream.run.query import Launch
 
 _LOOK_EVERY_S = 0.02
 _FILES_EVERY_S = 30.0
@@ -49,6 +51,8 @@ class Manner:
     restart: Restart = DEFAULT
     fail_fast: bool = False
     """Stop everything at the first query that stops for good."""
+    launch: Launch = DataStreamWriter.start
+    """How a query is started: by the clock of the machine, unless a test brings its own."""
 
 
 class Runner:
@@ -112,6 +116,20 @@ class Runner:
                 self._refuse_if_overtaken()
                 self._look_after(supervised)
         self._look_at_files(now=True)
+
+    def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
+        """Have every query that is due take in what is there, each after those it reads from.
+
+        Raises:
+            BaseException: What a query died of.
+        """
+        for supervised in self.queries:
+            if not self._has_input(supervised.query) or not due(supervised):
+                continue
+            running, is_followed = supervised.running, supervised.query.kind == "recompute"
+            if not running.is_active and not is_followed:
+                running.start(_as_drained(supervised.trigger))
+            running.drain()
 
     def stop(self) -> None:
         """Let every running batch finish, then stop."""
@@ -206,12 +224,12 @@ class Runner:
         log = CheckpointLog(self._home.checkpoint(name))
         told = "batch {} gave other rows when it was retried; the first ones stand"
         return StreamRun(
-            name,
             frame,
             sink,
             output_mode=mode,
             log=log,
             on_difference=lambda batch: self._tell(Event("differs", name, told.format(batch))),
+            launch=self._manner.launch,
         )
 
     def _trigger(self, query: Query) -> Trigger:
@@ -281,6 +299,11 @@ class Runner:
                 if path not in self._told_files:
                     self._told_files.add(path)
                     self._tell(Event("file_changed", query.name, path))
+
+
+def _as_drained(trigger: Trigger) -> Trigger:
+    """Have a query that waits for its interval run when it is asked to, and end."""
+    return trigger if trigger.kind == "default" else Trigger("once")
 
 
 def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -> TableSink:

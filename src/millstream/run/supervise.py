@@ -75,6 +75,10 @@ class Running(Protocol):
         """Start, or start again."""
         ...
 
+    def drain(self) -> None:
+        """Take in all that is there now, then return."""
+        ...
+
     def ask_to_stop(self) -> None:
         """Let no further batch begin."""
         ...

@@ -1,0 +1,121 @@
+"""The checksums that Hadoop and Spark keep beside the files of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Seal = Literal["whole", "broken", "none", "seal broken"]
+"""What a checksum says of its file; a broken seal says nothing of it."""
+
+_MAGIC = b"crc\x00"
+_CHUNK = 512
+_CRC32C = 0x82F63B78
+
+
+def seal_path(file: Path) -> Path:
+    """Where Hadoop keeps the checksum of a file."""
+    return file.with_name(f".{file.name}.crc")
+
+
+def digest_path(file: Path) -> Path:
+    """Where Spark keeps the checksum of a state file."""
+    return file.with_name(f"{file.name}.crc")
+
+
+def read_seal(file: Path) -> Seal:
+    """Hold a file to the checksum that Hadoop keeps of it."""
+    try:
+        kept = seal_path(file).read_bytes()
+    except FileNotFoundError:
+        return "none"
+    made = seal_of(file.read_bytes())
+    if kept == made:
+        return "whole"
+    if len(kept) % 4 or not kept.startswith(made[:8]):
+        return "seal broken"
+    if len(kept) != len(made):
+        # A file does not grow: a seal that fits its beginning was cut, not the file.
+        return "seal broken" if made.startswith(kept) else "broken"
+    # One byte that changed in the file changes its sum everywhere.
+    changed = sum(a != b for a, b in zip(kept, made, strict=True))
+    return "seal broken" if changed == 1 else "broken"
+
+
+def read_digest(file: Path) -> Seal:
+    """Hold a state file to the checksum that Spark keeps of it."""
+    kept = digest_path(file)
+    if not kept.exists():
+        return "none"
+    if (said := _said(kept)) is None or read_seal(kept) in ("broken", "seal broken"):
+        return "seal broken"
+    data = file.read_bytes()
+    return "whole" if said == (len(data), crc32c(data)) else "broken"
+
+
+def size_fits(file: Path) -> bool:
+    """Whether a state file has the size that Spark noted; reads nothing of the file itself."""
+    said = _said(digest_path(file)) if digest_path(file).exists() else None
+    return said is None or said[0] == file.stat().st_size
+
+
+def seal_of(data: bytes) -> bytes:
+    """Make the checksum that Hadoop would keep.
+
+    >>> seal_of(b"v1").hex()
+    '63726300000002006962ccb5'
+    """
+    sums = (zlib.crc32(data[at : at + _CHUNK]) for at in range(0, len(data), _CHUNK))
+    return _MAGIC + struct.pack(">I", _CHUNK) + b"".join(struct.pack(">I", s) for s in sums)
+
+
+def write_sealed(file: Path, text: str) -> None:
+    """Write a file and its checksum, durably and each in one step."""
+    data = text.encode()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    seal_path(file).unlink(missing_ok=True)
+    for path, content in ((file, data), (seal_path(file), seal_of(data))):
+        temporary = path.with_name(f".{path.name}.tmp")
+        with temporary.open("wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        temporary.replace(path)
+
+
+def crc32c(data: bytes) -> int:
+    """Sum data up as Spark does.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    table, value = _table(), 0xFFFFFFFF
+    for byte in data:
+        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
+    return value ^ 0xFFFFFFFF
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (_CRC32C if value & 1 else 0)  # noqa: PLW2901
+        table.append(value)
+    return tuple(table)
+
+
+def _said(digest: Path) -> tuple[int, int] | None:
+    """Read size and sum."""
+    try:
+        said = json.loads(digest.read_bytes())
+        return int(said["mainFileSize"]), int(said["value"]) & 0xFFFFFFFF
+    except (ValueError, KeyError, TypeError):
+        return None

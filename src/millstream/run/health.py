@@ -1,0 +1,65 @@
+"""Whether the checkpoints of a home can be gone on from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint import Checkpoint, Held
+from millstream.errors import CheckpointDamagedError
+from millstream.lake.delta import facts_of
+from millstream.lake.home import QUARANTINE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from millstream.lake.delta import Facts
+    from millstream.lake.home import Home
+
+_WITHOUT_CHECKPOINT = ("", "recompute", "batch")
+"""What tables say of their query that are written by none."""
+
+
+def examine(home: Home) -> Mapping[str, Checkpoint]:
+    """Look at every checkpoint of a home, and at those that should be there."""
+    folder = home.path / "checkpoints"
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    tables = {name: facts_of(home.table(name)) for name in home.tables}
+    for name, facts in tables.items():
+        if facts.query_id not in _WITHOUT_CHECKPOINT and not name.endswith(QUARANTINE):
+            names.add(name)
+    return {name: _checkpoint(home, name, tables.get(name)) for name in sorted(names)}
+
+
+def refuse_if_damaged(query: str, path: Path, held: Facts) -> None:
+    """Make sure that Spark can go on from a checkpoint; of the state, only the sizes are looked at.
+
+    Raises:
+        CheckpointDamagedError: It cannot.
+    """
+    checkpoint = Checkpoint(path, Held(held.query_id, held.batch), deep=False)
+    for finding in checkpoint.damage:
+        # That a checkpoint and a table do not fit is told by errors of its own.
+        if finding.part != "table":
+            raise _damaged(query, checkpoint, finding.file, finding.what)
+
+
+def damage_of(home: Home, query: str) -> CheckpointDamagedError | None:
+    """Say what is damaged in the checkpoint of a query that failed, if anything is."""
+    table = home.table(query)
+    if query not in home.tables or not home.checkpoint(query).exists():
+        return None
+    checkpoint = _checkpoint(home, query, facts_of(table))
+    for finding in checkpoint.damage:
+        return _damaged(query, checkpoint, finding.file, finding.what)
+    return None
+
+
+def _checkpoint(home: Home, name: str, facts: Facts | None) -> Checkpoint:
+    held = Held(facts.query_id, facts.batch) if facts is not None else Held()
+    return Checkpoint(home.checkpoint(name), held)
+
+
+def _damaged(query: str, checkpoint: Checkpoint, file: str, why: str) -> CheckpointDamagedError:
+    home = checkpoint.path.parent.parent
+    return CheckpointDamagedError(query, file=str(checkpoint.path / file), why=why, home=str(home))

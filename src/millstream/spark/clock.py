@@ -1,0 +1,70 @@
+"""A clock that stands still until it is told to move: Spark's queries can live by it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class VirtualClock:
+    """The time of a test: batches, processing-time timers and `current_timestamp()` follow it."""
+
+    def __init__(self, spark: SparkSession, now: datetime) -> None:
+        self._jvm = cast("Any", spark._jvm)
+        self._manager: Any = spark._jsparkSession.sessionState().streamingQueryManager()
+        started_at = (now - _EPOCH) // _MILLISECOND
+        self._clock: Any = self._jvm.org.apache.spark.util.ManualClock(started_at)
+
+    @property
+    def now(self) -> datetime:
+        """What time it is."""
+        return _EPOCH + int(self._clock.getTimeMillis()) * _MILLISECOND
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass, all at once."""
+        self._clock.advance(by // _MILLISECOND)
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start a foreachBatch query that lives by this clock.
+
+        Spark's public writer always takes the clock of the machine; its query manager takes any.
+        """
+        declared: Any = writer._jwrite
+        frame, options = _field(declared, "ds"), _field(declared, "extraOptions")
+        streaming = self._jvm.org.apache.spark.sql.execution.streaming
+        sink = streaming.sources.ForeachBatchSink(
+            _field(declared, "foreachBatchWriter"), frame.exprEnc()
+        )
+        nothing = self._jvm.scala.Option.empty()
+        is_temporary, recovers = False, True
+        query = self._manager.startQuery(
+            options.get("queryName"),
+            nothing,
+            options.get("checkpointLocation"),
+            frame,
+            options.originalMap(),
+            sink,
+            _field(declared, "outputMode"),
+            is_temporary,
+            recovers,
+            _field(declared, "trigger"),
+            self._clock,
+            nothing,
+            nothing,
+        )
+        return StreamingQuery(query)
+
+
+def _field(holder: Any, name: str) -> Any:
+    field = holder.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(holder)

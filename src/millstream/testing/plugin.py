@@ -1,0 +1,46 @@
+"""The pytest plugin: fixtures for tests of an app, on without configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from millstream.app import App
+    from millstream.testing.script import Script
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all tests, with the settings that apps run with."""
+    from millstream.spark.session import open_session, stop_session
+
+    session = open_session("tests", master="local[2]", log_dir=tmp_path_factory.mktemp("logs"))
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A fresh folder to deploy an app in."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Script]:
+    """Give the function that runs an app by a script; use it in a `with` statement."""
+    from millstream.lake.home import Home
+    from millstream.testing.script import NOON, Script
+
+    def make(app: App, *, home: Path | None = None, now: datetime = NOON) -> Script:
+        place = home or tmp_path_factory.mktemp("home")
+        return Script(app, Home.at(place), spark, now=now)
+
+    return make

@@ -1,0 +1,314 @@
+"""A scripted run of an app: what arrives when, where batches end, where the driver dies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from millstream.crash import POINTS, armed, hold_to_points
+from millstream.errors import (
+    ClockBackwardsError,
+    CrashNotReachedError,
+    DriverDeadError,
+    NotDeterministicError,
+    NotPrefixConsistentError,
+    UnknownInScriptError,
+)
+from millstream.lake.delta import facts_of
+from millstream.model.dataset import VERDICTS, Source
+from millstream.model.duration import parse_duration
+from millstream.model.graph import Graph
+from millstream.model.trigger import Trigger
+from millstream.plan import plan
+from millstream.run.lease import Lease
+from millstream.run.runner import Manner, Runner
+from millstream.run.supervise import NEVER
+from millstream.spark.clock import VirtualClock
+from millstream.testing.arrival import Arrivals
+from millstream.testing.oracle import Oracle, rows_of
+from millstream.testing.transcript import Transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+    from millstream.app import App
+    from millstream.lake.home import Home
+    from millstream.observe import Event
+    from millstream.run.supervise import Supervised
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+"""What time it is when a script begins, unless it says otherwise."""
+
+_AT_START = ("home_taken", "table_taken")
+
+
+_QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "10ms"}
+
+
+class CrashError(Exception):
+    """The driver dies here; nothing after this point is done."""
+
+
+class Held:
+    """A table as a script sees it."""
+
+    def __init__(self, home: Home, name: str) -> None:
+        self._home, self._name = home, name
+
+    def rows(self, *columns: str) -> list[Row]:
+        """All rows, sorted, with some of their columns or all; a Row equals the tuple it holds."""
+        return rows_of(self._home, self._name, *columns)
+
+
+class Script:
+    """An app under a virtual clock, fed by hand, batch by batch; nothing happens by itself."""
+
+    def __init__(
+        self,
+        app: App,
+        home: Home,
+        spark: SparkSession,
+        *,
+        now: datetime = NOON,
+        is_scripted: bool = True,
+    ) -> None:
+        self._home, self._spark = home, _quick(spark.newSession())
+        self._clock = VirtualClock(self._spark, now)
+        self._runner: Runner | None = None
+        self._lease: Lease | None = None
+        self._waiting: dict[str, list[str]] = {}
+        self._ticked: dict[str, datetime] = {}
+        self.events: list[Event] = []
+        """What the run has told, as `millstream run` would print it."""
+        self.transcript = Transcript("" if now == NOON else f", now={now!r}")
+        self._is_scripted = is_scripted
+        self._graph = self._scripted(app)
+
+    @property
+    def now(self) -> datetime:
+        """What time it is in the script."""
+        return self._clock.now
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._abandon()
+
+    def send(self, source: str, /, *records: str, **columns: Any) -> None:
+        """Have records arrive, raw or as one row by its columns; the next batch takes them in.
+
+        Times of day such as "12:00:03" are of the script's day, in UTC.
+        """
+        dataset = self._source(source)
+        lines = list(records)
+        if columns:
+            arrivals = dataset.connector
+            assert isinstance(arrivals, Arrivals)
+            lines.append(arrivals.record(dataset, columns, self.now.date()))
+        self._waiting.setdefault(source, []).extend(lines)
+        self.transcript.sent(source, records, columns)
+
+    def batch(self) -> None:
+        """End a micro-batch: what was sent lands, and every query whose trigger is due follows."""
+        self.transcript.did("batch()")
+        self._take_in("batch", everything=False)
+
+    def drain(self) -> None:
+        """Take in all that is left, whatever the triggers say."""
+        self.transcript.did("drain()")
+        self._take_in("drain", everything=True)
+
+    def advance(self, by: str | timedelta) -> None:
+        """Let time pass, all at once; timers and triggers that fall due act in the next batch."""
+        try:
+            passed = parse_duration(by) if isinstance(by, str) else by
+        except ValueError:
+            raise ClockBackwardsError(str(by)) from None
+        if passed < timedelta():
+            raise ClockBackwardsError(str(by))
+        self._clock.advance(passed)
+        self.transcript.did(f"advance({str(by)!r})")
+
+    def crash(self, *, after: str | None = None, query: str | None = None) -> None:
+        """Let the driver die: between batches, or in the next one right after a named point.
+
+        Args:
+            after: One of `millstream.crash.POINTS`.
+            query: Whose batch it is; by default the first that comes by.
+
+        Raises:
+            UnknownCrashPointError: There is no such point.
+            CrashNotReachedError: The batch did not come by it.
+        """
+        if after is not None:
+            hold_to_points(after)
+            named = f", query={query!r}" if query else ""
+            self.transcript.did(f"crash(after={after!r}{named})")
+            self._die_after(after, query)
+        else:
+            self.transcript.did("crash()")
+        self._abandon()
+
+    def restart(self) -> None:
+        """Start the driver again where the last one ended; a living one is stopped first."""
+        self.transcript.did("restart()")
+        self._abandon()
+        self._open()
+
+    def run_once(self) -> None:
+        """Stop, run as `millstream run --once` does, and go on as a stream."""
+        self.transcript.did("run_once()")
+        runner = self._alive("run_once")
+        self._hand_over()
+        self._abandon()
+        runner = self._open(once=True)
+        runner.run_once(lambda: True)
+        runner.raise_if_stopped_for_good()
+        self._abandon()
+        self._open()
+
+    def upgrade_to(self, app: App) -> None:
+        """Go on with another version of the app, on the same home."""
+        self.transcript.did("upgrade_to(app)")
+        self._abandon()
+        self._graph = self._scripted(app)
+        self._open()
+
+    def table(self, name: str) -> Held:
+        """A table, a quarantine or a landed source, to look at."""
+        if name not in self._home.tables:
+            raise UnknownInScriptError(
+                "table", name, owner=f"app {self._graph.app!r}", known=self._home.tables
+            )
+        return Held(self._home, name)
+
+    def verdicts(self, source: str) -> dict[str, int]:
+        """How many rows of a source have which verdict."""
+        self._source(source)
+        totals = facts_of(self._home.table(source)).totals
+        return {verdict: totals[verdict] for verdict in VERDICTS if totals.get(verdict)}
+
+    def assert_consistent(self) -> None:
+        """Hold every table to the batch answer over what has landed.
+
+        Raises:
+            NotPrefixConsistentError: A table differs.
+            NotDeterministicError: A function gives other rows for the same rows.
+        """
+        self.transcript.did("assert_consistent()")
+        script = self.transcript.as_test()
+        try:
+            found = Oracle(self._graph, self._spark, self._home).differences()
+        except NotDeterministicError as error:
+            raise error.shown_by(script) from None
+        if found:
+            told = [str(difference) for difference in found]
+            raise NotPrefixConsistentError(told, script=script)
+
+    def _take_in(self, verb: str, *, everything: bool) -> None:
+        runner = self._alive(verb)
+        self._hand_over()
+        runner.drain(lambda supervised: everything or self._is_due(supervised))
+
+    def _is_due(self, supervised: Supervised) -> bool:
+        trigger, name = supervised.trigger, supervised.query.name
+        if trigger.kind == "default":
+            return True
+        last = self._ticked.get(name)
+        waits = trigger.interval is None or (last and self.now < last + trigger.interval)
+        if last is not None and waits:
+            return False
+        self._ticked[name] = self.now
+        return True
+
+    def _die_after(self, point: str, query: str | None) -> None:
+        runner = self._alive("crash")
+        if query is not None and query not in (names := [q.query.name for q in runner.queries]):
+            raise UnknownInScriptError(
+                "query", query, owner=f"app {self._graph.app!r}", known=names
+            )
+        passed: dict[str, None] = {}
+
+        def look(here: str, whose: str, batch: int) -> None:  # noqa: ARG001
+            passed[f"{here} of {whose}" if whose else here] = None
+            if here == point and query in (None, whose):
+                raise CrashError
+
+        self._hand_over()
+        with armed(self._home.path, look):
+            try:
+                if point in _AT_START:
+                    self._abandon()
+                    self._open()
+                else:
+                    runner.drain()
+            except CrashError:
+                return
+        raise CrashNotReachedError(point, query=query, passed=tuple(passed) or tuple(POINTS)[:0])
+
+    def _alive(self, verb: str) -> Runner:
+        if self._runner is None:
+            raise DriverDeadError(verb)
+        return self._runner
+
+    def _hand_over(self) -> None:
+        for source, lines in self._waiting.items():
+            arrivals = self._source(source).connector
+            assert isinstance(arrivals, Arrivals)
+            arrivals.memory.add(*lines)
+        self._waiting.clear()
+
+    def _open(self, *, once: bool = False) -> Runner:
+        graph = self._graph
+        self._home.prepare(graph.app, sources=[s.name for s in graph.sources if not s.live])
+        try:
+            self._lease = Lease.acquire(self._home)
+            trigger = Trigger("once") if once else None
+            manner = Manner(trigger, NEVER, fail_fast=True, launch=self._clock.start)
+            runner = Runner(
+                graph, plan(graph), self._spark, self._lease, manner, self.events.append
+            )
+            runner.open()
+        except BaseException:
+            self._abandon()
+            raise
+        self._runner, self._ticked = runner, {}
+        return runner
+
+    def _abandon(self) -> None:
+        if self._runner is not None:
+            self._runner.stop()
+        if self._lease is not None:
+            self._lease.release()
+        self._runner = self._lease = None
+
+    def _source(self, name: str) -> Source:
+        sources = {source.name: source for source in self._graph.sources}
+        if name not in sources:
+            raise UnknownInScriptError(
+                "source", name, owner=f"app {self._graph.app!r}", known=tuple(sources)
+            )
+        return sources[name]
+
+    def _scripted(self, app: App) -> Graph:
+        app.raise_faults()
+        graph = app.graph
+        if not self._is_scripted:
+            return graph
+        return Graph(
+            graph.app,
+            tuple(
+                replace(d, connector=Arrivals.of(d)) if isinstance(d, Source) else d
+                for d in graph.declared
+            ),
+        )
+
+
+def _quick(spark: SparkSession) -> SparkSession:
+    """Spare what a few rows do not need; a home keeps the number of partitions it began with."""
+    for key, value in _QUICK.items():
+        spark.conf.set(key, value)
+    return spark

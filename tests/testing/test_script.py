@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import DataFrame, functions as F
+
+import millstream as ms
+from millstream.errors import (
+    ClockBackwardsError,
+    CrashNotReachedError,
+    DriverDeadError,
+    UnknownCrashPointError,
+    UnknownInScriptError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.testing import Script
+
+    Stream = Callable[..., Script]
+
+pytestmark = pytest.mark.spark
+
+
+def visits() -> ms.App:
+    app = ms.App("visits")
+
+    @app.source(event_time="at", watermark="10 minutes")
+    def clicks() -> ms.Memory:
+        return ms.Memory("user STRING, at TIMESTAMP, page STRING")
+
+    @app.table(mode="update", key=["user", "minute"])
+    def per_minute(clicks: DataFrame) -> DataFrame:
+        minute = F.window("at", "1 minute").start.alias("minute")
+        return clicks.groupBy("user", minute).agg(F.count("*").alias("clicks"))
+
+    return app
+
+
+def test_a_late_click_is_kept_aside(stream: Stream) -> None:
+    with stream(visits()) as s:
+        s.send("clicks", at="12:00:03", user="ann", page="/")
+        s.batch()
+        s.send("clicks", at="11:40:00", user="bob", page="/")
+        s.crash(after="sink_commit")
+        s.restart()
+        s.advance("30 minutes")
+        s.drain()
+
+        assert s.table("per_minute").rows("user", "clicks") == [("ann", 1)]
+        assert s.verdicts("clicks") == {"ok": 1, "late": 1}
+        s.assert_consistent()
+
+
+def test_the_clock_of_the_queries_is_the_script_s(stream: Stream) -> None:
+    app = ms.App("times")
+    app.source(name="words")(lambda: ms.Memory("word STRING"))
+
+    @app.table()
+    def said(words: DataFrame) -> DataFrame:
+        return words.withColumn("at", F.date_format(F.current_timestamp(), "HH:mm"))
+
+    with stream(app) as s:
+        s.send("words", word="one")
+        s.batch()
+        s.advance("90 minutes")
+        s.send("words", word="two")
+        s.batch()
+
+        assert s.table("said").rows("word", "at") == [("one", "12:00"), ("two", "13:30")]
+
+
+def test_a_row_is_judged_by_the_time_it_arrives_in_the_script(stream: Stream) -> None:
+    with stream(visits()) as s:
+        s.send("clicks", at="2026-01-03T12:00:00Z", user="ann", page="/")
+        s.batch()
+        s.advance("2 days")
+        s.send("clicks", at="2026-01-03T12:00:00Z", user="ann", page="/")
+        s.batch()
+
+        assert s.verdicts("clicks") == {"ok": 1, "future": 1}
+
+
+def test_a_trigger_waits_for_the_script_s_clock(stream: Stream) -> None:
+    app = ms.App("slow")
+    app.source(name="words")(lambda: ms.Memory("word STRING"))
+    app.table(name="copied", trigger="10 minutes")(lambda words: words)
+
+    with stream(app) as s:
+        s.send("words", word="one")
+        s.batch()
+        s.send("words", word="two")
+        s.advance("9 minutes")
+        s.batch()
+        assert s.table("copied").rows() == [("one",)]
+
+        s.advance("1 minute")
+        s.batch()
+        assert s.table("copied").rows() == [("one",), ("two",)]
+
+
+def test_an_upgrade_goes_on_where_the_old_version_ended(stream: Stream) -> None:
+    def version(loud: bool) -> ms.App:
+        app = ms.App("shout")
+        app.source(name="words")(lambda: ms.Memory("word STRING"))
+        app.table(name="said")(
+            lambda words: words.select(F.upper("word").alias("word")) if loud else words
+        )
+        return app
+
+    with stream(version(loud=False)) as s:
+        s.send("words", word="one")
+        s.batch()
+        s.upgrade_to(version(loud=True))
+        s.send("words", word="two")
+        s.batch()
+
+        assert s.table("said").rows() == [("TWO",), ("one",)]
+
+
+def test_once_runs_may_come_between(stream: Stream) -> None:
+    with stream(visits()) as s:
+        s.send("clicks", at="12:00:03", user="ann", page="/")
+        s.run_once()
+        s.send("clicks", at="12:00:04", user="ann", page="/")
+        s.batch()
+
+        assert s.table("per_minute").rows("clicks") == [(2,)]
+
+
+def test_a_raw_record_gets_its_verdict(stream: Stream) -> None:
+    with stream(visits()) as s:
+        s.send("clicks", '{"user": 7}', "no JSON at all")
+        s.batch()
+
+        assert s.verdicts("clicks") == {"malformed": 2}
+
+
+def test_bad_use_is_told_with_a_fix(stream: Stream) -> None:
+    with stream(visits()) as s:
+        with pytest.raises(UnknownInScriptError, match="has no source 'click'") as told:
+            s.send("click", user="ann")
+        assert told.value.fix.startswith("did you mean 'clicks'?")
+        with pytest.raises(UnknownInScriptError, match="has no column 'usr'"):
+            s.send("clicks", usr="ann")
+        with pytest.raises(UnknownInScriptError, match="has no table 'per_hour'"):
+            s.table("per_hour")
+        with pytest.raises(UnknownInScriptError, match="has no query 'per_hour'"):
+            s.crash(after="sink_commit", query="per_hour")
+        with pytest.raises(ClockBackwardsError):
+            s.advance("-5 minutes")
+        with pytest.raises(UnknownCrashPointError) as unknown:
+            s.crash(after="sink_comit")
+        assert unknown.value.fix.startswith("did you mean 'sink_commit'?")
+        with pytest.raises(CrashNotReachedError):
+            s.crash(after="quarantine_commit")
+        s.crash()
+        with pytest.raises(DriverDeadError, match=r"batch\(\) needs a driver"):
+            s.batch()
