@@ -26,6 +26,7 @@ ROWS = [
     {"at": f"12:{second // 60:02d}:{second % 60:02d}", "user": "ab"[second % 2], "n": second}
     for second in range(0, 300, 23)
 ]
+FEW = ROWS[:4]
 
 
 def app_with(
@@ -60,14 +61,14 @@ def test_a_windowed_count_is_prefix_consistent(spark: SparkSession, mode: str) -
     key = {"key": ["user", "window"]} if mode == "update" else {}
     app = app_with(per_minute, mode=mode, **key)
 
-    assert_prefix_consistent(app, ROWS, runs=12, spark=spark)
+    assert_prefix_consistent(app, ROWS, runs=6, spark=spark)
 
 
 def test_a_query_with_rand_is_named(spark: SparkSession) -> None:
     app = app_with(lambda clicks: clicks.withColumn("dice", F.rand()))
 
     with pytest.raises(NotDeterministicError, match="'answer' gives other rows") as told:
-        assert_prefix_consistent(app, ROWS, runs=4, spark=spark)
+        assert_prefix_consistent(app, FEW, runs=4, spark=spark)
     assert "rand()" in told.value.fix
 
 
@@ -79,7 +80,7 @@ def test_an_answer_that_depends_on_the_order_of_arrival_is_named(spark: SparkSes
     )
 
     with pytest.raises(NotDeterministicError, match="by its order"):
-        assert_prefix_consistent(app, ROWS, runs=20, spark=spark)
+        assert_prefix_consistent(app, FEW, runs=20, spark=spark)
 
 
 def test_a_table_that_loses_late_rows_is_shown_by_a_short_script(spark: SparkSession) -> None:
@@ -97,7 +98,7 @@ def test_a_table_that_loses_late_rows_is_shown_by_a_short_script(spark: SparkSes
     )
 
     with pytest.raises((NotPrefixConsistentError, NotDeterministicError)) as told:
-        assert_prefix_consistent(app, ROWS, runs=60, spark=spark)
+        assert_prefix_consistent(app, FEW, runs=20, spark=spark)
     assert isinstance(told.value, NotPrefixConsistentError | NotDeterministicError)
     assert told.value.script.count("send(") <= 3
 
@@ -126,7 +127,7 @@ def test_an_app_that_counts_twice_on_a_retry_is_shown_by_a_short_script(
     )
 
     with pytest.raises((NotPrefixConsistentError, NotDeterministicError)):
-        assert_prefix_consistent(app, ROWS, runs=20, spark=spark)
+        assert_prefix_consistent(app, FEW, runs=20, spark=spark)
 
 
 def test_rows_for_an_unknown_source_are_refused(spark: SparkSession) -> None:
