@@ -17,6 +17,7 @@ from deltalake.exceptions import CommitFailedError
 
 from millstream.crash import reach
 from millstream.errors import OvertakenError
+from millstream.lake.checksum import write_checksum
 from millstream.lake.files import sync_folder
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class FencedTable:
             partition_by=list(partition_by),
             configuration={"delta.checkpointInterval": "100", **(properties or {})},
         )
+        write_checksum(path / "_delta_log", 0)
 
     @property
     def _home(self) -> Path:
@@ -236,6 +238,7 @@ class FencedTable:
                     raise
             else:
                 self._table.update_incremental()
+                write_checksum(self.path / "_delta_log", self.version)
                 return
 
     def _refuse_if_overtaken(self) -> None:

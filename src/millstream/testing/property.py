@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from millstream.app import App
     from millstream.testing.chance import Record, Rows
 
-_AT_ONCE = 4
+_AT_ONCE = 3
 """Runs that go side by side: their waits overlap."""
 
 

@@ -43,7 +43,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _AT_START = ("home_taken", "table_taken")
 
 
-_QUICK = {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.pollingDelay": "10ms"}
+_QUICK = {"spark.sql.shuffle.partitions": "1"}
 
 
 class CrashError(Exception):
