@@ -29,13 +29,16 @@ bench: setup ## Measure against peers
 	$(BIN)/python -m bench
 
 POINTS ?= 330
+CASES ?= 250
 SEED ?= $(shell date +%s)
 CHAOS := --apps examples/etl/app.py tests/resources/shop.py=tests.shop:feeder tests/resources/meters.py=tests.meters:feeder
 
-chaos: setup ## Kill drivers in every way, for an hour; POINTS=60 for ten minutes
+chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; POINTS=60 CASES=40 for ten minutes
 	@command -v strace >/dev/null || { echo "Killing at system calls needs strace: apt-get install strace"; exit 1; }
-	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) --json bench/results/chaos.json
-	$(BIN)/python -m millstream.testing.chaos.table bench/results/chaos.json docs/guarantees.md
+	$(BIN)/python -m millstream.testing.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
+	  --json bench/results/damage.json --document docs/guarantees.md
+	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) \
+	  --json bench/results/chaos.json --document docs/guarantees.md
 
 lock: $(UV) ## Lock the newest dependencies that pyproject.toml allows
 	$(COMPILE) --upgrade requirements/bootstrap.in -o requirements/bootstrap.txt

@@ -9,7 +9,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from millstream.app import load
-from millstream.errors import FeederMissingError, MarksMissingError
+from millstream.errors import NameNotFoundError
 from millstream.lake.delta import EPOCH, FACTS, Facts
 from millstream.lake.home import Home
 from millstream.plan import plan
@@ -18,7 +18,7 @@ from millstream.testing.chaos.fault import AtCall, AtPoint
 from millstream.testing.chaos.poll import Poller
 from millstream.testing.chaos.report import Outcome, TrialReport
 from millstream.testing.chaos.subject import Subject
-from millstream.testing.chaos.table import BEGIN, END, put_between_marks, to_markdown
+from millstream.testing.chaos.table import to_markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,7 +295,7 @@ def test_a_folder_expects_every_line_it_has_put(tmp_path: Path) -> None:
 def test_an_app_is_named_with_its_feeder() -> None:
     assert Subject.parse("app.py") == Subject("app.py", Clock)
     assert Subject.parse("app.py=millstream.testing.chaos.feed:Clock") == Subject("app.py", Clock)
-    with pytest.raises(FeederMissingError, match="'nowhere:Feeder'"):
+    with pytest.raises(NameNotFoundError, match="'nowhere:Feeder'"):
         Subject.parse("app.py=nowhere:Feeder")
 
 
@@ -334,23 +334,4 @@ def test_the_table_counts_by_app_and_by_fault() -> None:
         "| killed at a named point of the commit path | 2 | 2 | 0 | 8.0 s | 9.5 s |",
         "| killed at a random moment | 1 | 0 | 1 | 7.0 s | 7.0 s |",
         "| JVM killed alone | 1 | 1 | 0 | - | - |",
-    ]
-
-
-def test_the_table_takes_the_place_of_the_last_one_and_of_nothing_else() -> None:
-    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-
-    once = put_between_marks(document, "new", name="guarantees.md")
-
-    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert put_between_marks(once, "new", name="guarantees.md") == once
-
-
-def test_a_document_without_marks_is_refused() -> None:
-    with pytest.raises(MarksMissingError) as caught:
-        put_between_marks("nothing", "new", name="guarantees.md")
-
-    assert str(caught.value).splitlines() == [
-        "[MARKS_MISSING] guarantees.md has no place for the table",
-        f"  fix: write {BEGIN} and {END} where it is to stand",
     ]

@@ -141,15 +141,27 @@ class StraceMissingError(CommandError):
         )
 
 
-class FeederMissingError(CommandError):
-    """A crash test names a feeder that cannot be found."""
+class NameNotFoundError(CommandError):
+    """A command names something in Python that cannot be found."""
 
-    code = "FEEDER_MISSING"
+    code = "NAME_NOT_FOUND"
 
-    def __init__(self, feeder: str, *, cause: str) -> None:
+    def __init__(self, name: str, *, cause: str) -> None:
         super().__init__(
-            f"there is no feeder {feeder!r}: {cause}",
-            fix="write app.py=module:name, where the name takes a folder and a seed",
+            f"there is no {name!r}: {cause}",
+            fix="write module:name, as it would be imported in this folder",
+        )
+
+
+class DamageUnnoticedError(MillstreamError, AssertionError):
+    """Tables are wrong after a checkpoint was damaged, and nothing said so."""
+
+    code = "DAMAGE_UNNOTICED"
+
+    def __init__(self, told: Sequence[str], *, seed: int) -> None:
+        super().__init__(
+            "tables are wrong after damage, and nothing said so:\n  " + "\n  ".join(told),
+            fix=f"run it again with --seed {seed}: the same cases come in the same order",
         )
 
 

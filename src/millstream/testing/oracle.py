@@ -15,6 +15,7 @@ from millstream.lake.table import rows_let_in
 from millstream.model.dataset import Source, Table
 from millstream.run.batch import Settled, holds_back, is_open
 from millstream.run.build import answer
+from millstream.testing.exact import exact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,7 @@ class Oracle:
 
     def _difference(self, table: Table) -> Difference:
         wanted, are_open = self._wanted(table)
-        held = Counter(map(_exact, self._held(table.name).to_pylist()))
+        held = Counter(map(exact, self._held(table.name).to_pylist()))
         expected = Counter(wanted)
         missing = expected - held
         for row in are_open:
@@ -83,15 +84,15 @@ class Oracle:
         settled = Settled(self._graph, self._home, self._computed, self._streamed)
         frame = settled.answer(table)
         if not holds_back(table, self._home):
-            return [_exact(row) for row in frame.toArrow().to_pylist()], []
+            return [exact(row) for row in frame.toArrow().to_pylist()], []
         rows = frame.withColumn(_OPEN, is_open(frame, table, self._home)).toArrow()
-        wanted = [_exact(row) for row in rows.drop_columns([_OPEN]).to_pylist()]
+        wanted = [exact(row) for row in rows.drop_columns([_OPEN]).to_pylist()]
         return wanted, [w for w, o in zip(wanted, rows[_OPEN].to_pylist(), strict=True) if o]
 
     def _hold_to_determinism(self, name: str) -> None:
         table = self._graph.datasets[name]
-        one = Counter(map(_exact, self._computed(name).toArrow().to_pylist()))
-        other = Counter(map(_exact, self._computed(name, backwards=True).toArrow().to_pylist()))
+        one = Counter(map(exact, self._computed(name).toArrow().to_pylist()))
+        other = Counter(map(exact, self._computed(name, backwards=True).toArrow().to_pylist()))
         if one != other:
             first, second = (
                 next(iter(_rows(rows)), "nothing") for rows in (one - other, other - one)
@@ -131,19 +132,6 @@ def _landed(source: Source, home: Home, *, backwards: bool) -> pa.Table:
     return rows.sort_by(keys) if keys else rows
 
 
-def _exact(value: Any) -> Any:
-    # The last digits of a floating sum depend on the order of addition.
-    match value:
-        case dict():
-            return tuple((name, _exact(inner)) for name, inner in value.items())
-        case list():
-            return tuple(map(_exact, value))
-        case float():
-            return float(f"{value:.9e}")
-        case _:
-            return value
-
-
 def _rows(counted: Counter[Any]) -> tuple[Row, ...]:
     return tuple(sorted((_row(row) for row in counted.elements()), key=str))
 
@@ -160,4 +148,4 @@ def _is_struct(value: Any) -> bool:
 def rows_of(home: Home, name: str, *columns: str) -> list[Row]:
     """Read a table without Spark; give its rows sorted, with some of its columns or all."""
     table = _read(home.table(name), list(columns) or None)
-    return sorted((_row(_exact(row)) for row in table.to_pylist()), key=str)
+    return sorted((_row(exact(row)) for row in table.to_pylist()), key=str)

@@ -24,6 +24,7 @@ from millstream.testing.chaos.schedule import SHARES, schedule
 from millstream.testing.chaos.subject import Subject
 from millstream.testing.chaos.table import to_markdown
 from millstream.testing.chaos.trial import Trial
+from millstream.testing.document import write_between_marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,15 +59,11 @@ def _run(asked: argparse.Namespace, place: Path) -> None:
             # After every trial: an hour's results are not lost to whatever ends the last minute.
             asked.json.parent.mkdir(parents=True, exist_ok=True)
             asked.json.write_text(report.to_json())
-    for section in _sections(report):
-        _say(f"\n{section}")
+    _say(f"\n{to_markdown(report)}")
+    if asked.document:
+        write_between_marks(asked.document, "chaos", to_markdown(report))
     if not report.is_good:
         raise NotExactlyOnceError(tuple(_faults(report)), seed=asked.seed)
-
-
-def _sections(report: Report) -> Iterator[str]:
-    """Give what is shown in the end; a proof of another kind adds a section of its own here."""
-    yield to_markdown(report)
 
 
 @contextmanager
@@ -146,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--without", nargs="*", choices=tuple(MEANING), default=())
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep the results")
+    parser.add_argument("--document", type=Path, metavar="FILE", help="where to put the tables")
     parser.add_argument("--place", type=Path, metavar="DIR", help="a new folder to keep homes in")
     parser.add_argument("--count", type=float, metavar="S", help="only count system calls for S s")
     return parser

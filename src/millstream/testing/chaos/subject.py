@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from millstream.errors import FeederMissingError
 from millstream.testing.chaos.feed import Clock
+from millstream.testing.document import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,17 +27,7 @@ class Subject:
         """Read `app.py`, for an app that makes its own input, or `app.py=module:name`.
 
         Raises:
-            FeederMissingError: There is no such feeder.
+            NameNotFoundError: There is no such feeder.
         """
         app, _, feeder = text.partition("=")
-        return Subject(app, _find(feeder)) if feeder else Subject(app)
-
-
-def _find(text: str) -> Any:
-    module, _, name = text.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise FeederMissingError(text, cause=str(error)) from error
+        return Subject(app, find(feeder)) if feeder else Subject(app)
