@@ -299,7 +299,7 @@ def test_only_selected_datasets_run(spark: SparkSession, tmp_path: Path) -> None
 
     assert str(caught.value) == (
         "[NOTHING_LANDED] 'other' reads 'clean', which has no table yet\n"
-        "  fix: run it with what it reads: --select +other"
+        "  fix: run 'clean' first: `millstream run APP --once --select +clean`"
     )
     assert rows(tmp_path, "other") == [(1,)]
 

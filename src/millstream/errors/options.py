@@ -44,9 +44,10 @@ class DurationRefusedError(DeclarationError):
     code = "DURATION_REFUSED"
 
     def __init__(self, option: str, value: str, *, dataset: str, at: Location | None) -> None:
+        words = '"default", "once", or ' if option == "trigger" else ""
         super().__init__(
             f"{dataset!r} has {option}={value!r}, which is not a length of time",
-            fix='write a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
+            fix=f'write {words}a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
             at=at,
         )
 

@@ -118,7 +118,7 @@ class ColumnDroppedError(DeclarationError):
 
 
 class LayoutChangedError(DeclarationError):
-    """A table that exists was declared with another mode or partitioning."""
+    """A table that exists is declared with another partitioning."""
 
     code = "LAYOUT_CHANGED"
 
