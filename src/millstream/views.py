@@ -59,7 +59,7 @@ class ErrorView:
     branch: str
     exit_code: int
     is_transient: bool
-    """Whether a running query that meets it is tried again."""
+    """Whether trying again, with nothing changed, may succeed."""
 
     @staticmethod
     def of(kind: type[MillstreamError]) -> ErrorView:

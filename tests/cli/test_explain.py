@@ -28,12 +28,12 @@ def test_a_page_is_printed_as_it_is_written_with_who_must_act(
     assert lines[-1] == "Spark, a broker, storage or the machine is wrong: exit code 3."
 
 
-def test_an_error_that_passes_by_itself_is_said_to_be_tried_again(
+def test_an_error_that_may_pass_by_itself_is_said_to(
     millstream: Callable[..., Outcome],
 ) -> None:
     outcome = millstream("explain", "STORAGE_FULL")
 
-    assert outcome.out.endswith(" A running query that meets it is tried again by itself.\n")
+    assert outcome.out.endswith(" To try again, with nothing changed, may succeed.\n")
 
 
 def test_a_misspelt_code_is_refused_with_the_nearest_one(
@@ -56,9 +56,8 @@ def test_without_a_code_all_are_listed_by_who_must_act(
 
     lines = outcome.out.splitlines()
     heads = [line for line in lines if line and not line.startswith(" ")]
-    assert [line.split()[0] for line in lines if line.startswith("  ")][:-1] == [
-        kind.code for head in heads for kind in kinds() if is_below(head, kind.code, lines)
-    ]
+    codes = [line.split()[0] for line in lines[:-1] if line.startswith("  ")]
+    assert sorted(codes) == [kind.code for kind in kinds()]
     assert heads == [
         "The app is wrong: exit code 1",
         "A function of the app raised, or gave the wrong thing: exit code 1",
@@ -66,11 +65,6 @@ def test_without_a_code_all_are_listed_by_who_must_act(
         "Spark, a broker, storage or the machine is wrong: exit code 3",
         "A comparison or a proof found a difference: exit code 1",
     ]
-
-
-def is_below(head: str, code: str, lines: list[str]) -> bool:
-    section = lines[lines.index(head) + 1 :]
-    return any(line.split()[0] == code for line in section[: section.index("")])
 
 
 def test_codes_and_pages_are_given_in_json(millstream: Callable[..., Outcome]) -> None:

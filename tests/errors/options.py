@@ -42,5 +42,7 @@ SAMPLES = (
         allowed=["json", "csv", "text", "parquet"],
         at=Location("app.py", 6),
     ),
-    ShareRefusedError("malformed", 5, source="orders", expected="0 to 1", at=Location("app.py", 6)),
+    ShareRefusedError(
+        "malformed", 5, source="orders", expected="a share from 0 to 1", at=Location("app.py", 6)
+    ),
 )

@@ -47,18 +47,20 @@ SAMPLES = (
         at=Location("app.py", 11),
     ).shown_by(SCRIPT),
     NotPrefixConsistentError(
-        ["priced lacks Row(item='pen', n=2); has, and should not, Row(item='pen', n=1)"],
+        ["sold lacks Row(item='pen', n=2); has, and should not, Row(item='pen', n=1)"],
         script=SCRIPT,
     ),
     StraceMissingError(),
     NameNotFoundError("nowhere:Feeder", cause="No module named 'nowhere'"),
-    DamageUnnoticedError(["run as it is: paid/offsets/3 was cut: SILENTLY WRONG"], seed=42),
-    NotExactlyOnceError(["app.py: 'paid' has 1 row twice"], seed=42),
+    DamageUnnoticedError(["run as it is: SILENTLY WRONG  cut checkpoints/paid/offsets/3"], seed=42),
+    NotExactlyOnceError(["app.py: 'paid': batch 7 is there again"], seed=42),
     MarksMissingError("README.md", marks=["<!-- chaos:begin -->", "<!-- chaos:end -->"]),
     ExtraMissingError("verify", module="hypothesis", extra="testing"),
     ContractBrokenError(
         wanted="exactly once",
         found="at least once",
-        broken=["✗ the driver dies after the write: 3 rows are there twice"],
+        broken=[
+            "✗ crash after the write, then a retry: 0 rows missing, 3 that should not be there"
+        ],
     ),
 )

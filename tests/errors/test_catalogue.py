@@ -14,7 +14,6 @@ import shlex
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,7 +22,6 @@ from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import program, run_command
 from millstream.errors import MillstreamError
 from millstream.errors.catalogue import (
-    BRANCHES,
     PAGES,
     branch_of,
     kinds,
@@ -32,9 +30,6 @@ from millstream.errors.catalogue import (
     summary_of,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SEE_ALSO = re.compile(r"^See also: (`[A-Z_]+`(?:, `[A-Z_]+`)*)\.\n\Z", re.MULTILINE)
@@ -42,19 +37,17 @@ FOLDER = "/srv/shop"
 """Where pages pretend that their commands are typed."""
 
 
-def below(kind: type[MillstreamError]) -> Iterator[type[MillstreamError]]:
-    for found in kind.__subclasses__():
-        if found.__module__.startswith(f"{errors.__name__}."):
-            yield found
-            yield from below(found)
-
-
 def samples() -> dict[str, list[MillstreamError]]:
     found = defaultdict(list)
-    for name in sorted({kind.__module__.rpartition(".")[2] for kind in kinds()}):
-        for error in importlib.import_module(f"tests.errors.{name}").SAMPLES:
-            found[error.code].append(error)
-    return found
+    for name in sorted({module_of(kind) for kind in kinds()}):
+        if Path(__file__).with_name(f"{name}.py").exists():
+            for error in importlib.import_module(f"tests.errors.{name}").SAMPLES:
+                found[error.code].append(error)
+    return dict(found)
+
+
+def module_of(kind: type[MillstreamError]) -> str:
+    return kind.__module__.rpartition(".")[2]
 
 
 SAMPLES = samples()
@@ -65,34 +58,29 @@ def blocks(kind: type[MillstreamError], language: str) -> list[str]:
     return [text for found, text in BLOCK.findall(page_of(kind)) if found == language]
 
 
-def test_every_error_is_in_the_catalogue() -> None:
-    for kind in {*below(MillstreamError)} - {*BRANCHES}:
-        assert kind in kinds(), f"add {kind.__name__} to src/millstream/errors/__init__.py"
-
-
 def test_every_error_has_a_page_and_every_page_an_error() -> None:
     pages, codes = {file.stem for file in PAGES.iterdir()}, {kind.code for kind in kinds()}
 
     lacking = [f"write src/millstream/errors/pages/{code}.md" for code in sorted(codes - pages)]
     stray = [f"no error has the code of pages/{stem}.md" for stem in sorted(pages - codes)]
-    assert lacking + stray == []
+    assert not lacking + stray, "\n".join(lacking + stray)
 
 
 def test_every_error_has_a_sample() -> None:
     lacking = [
-        f"add a realistic {kind.__name__} to SAMPLES in tests/errors/{kind.__module__[18:]}.py"
+        f"add a realistic {kind.__name__} to SAMPLES in tests/errors/{module_of(kind)}.py"
         for kind in kinds()
         if kind.code not in SAMPLES
     ]
 
-    assert lacking == []
+    assert not lacking, "\n".join(lacking)
 
 
 @pytest.mark.parametrize("kind", PAGED, ids=lambda kind: kind.code)
 def test_the_messages_of_a_page_are_those_of_the_error(kind: type[MillstreamError]) -> None:
-    written = [str(error) + "\n" for error in SAMPLES[kind.code]]
+    written = [f"{error}\n" for error in SAMPLES.get(kind.code, ())]
 
-    assert blocks(kind, "text") == written
+    assert blocks(kind, "text") == written, f"these are to be the `text` blocks of {kind.code}.md"
 
 
 @pytest.mark.parametrize("kind", PAGED, ids=lambda kind: kind.code)

@@ -124,7 +124,7 @@ def test_an_app_runs_in_the_background_until_it_is_stopped(
     app.stop()
 
     assert str(caught.value) == (
-        "[ALREADY_RUNNING] app 'fleet' runs already in this process\n  fix: app.stop() first"
+        "[ALREADY_RUNNING] app 'fleet' runs already in this process\n  fix: call app.stop() first"
     )
     source.add(reading(3, "12:00:00"))
     app.run(home=tmp_path, once=True)

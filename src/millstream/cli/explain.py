@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,19 +24,29 @@ def explain(
 ) -> None:
     """Tell what an error means and how to fix it; without a code, list them all."""
     if code is None:
-        views = [ErrorView.of(kind) for kind in catalogue.kinds()]
-        print(to_json(views)) if json else show_all(views)
+        _list(json=json)
         return
     kind = catalogue.find(code)
     view, page = ErrorView.of(kind), catalogue.page_of(kind)
-    print(to_json({"error": view, "page": page})) if json else show(view, page)
+    if json:
+        print(to_json({"error": view, "page": page}))
+    else:
+        show(view, page)
+
+
+def _list(*, json: bool) -> None:
+    views = [ErrorView.of(kind) for kind in catalogue.kinds()]
+    if json:
+        print(to_json(views))
+    else:
+        show_all(views)
 
 
 def show(view: ErrorView, page: str) -> None:
     """Print a page, and what its error does to a command."""
     facts = f"{view.branch}: exit code {view.exit_code}."
     if view.is_transient:
-        facts += " A running query that meets it is tried again by itself."
+        facts += " To try again, with nothing changed, may succeed."
     if is_terminal():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -51,12 +60,10 @@ def show(view: ErrorView, page: str) -> None:
 def show_all(views: Sequence[ErrorView]) -> None:
     """Print every code with what it means, by who must act."""
     width = max(len(view.code) for view in views)
-    branches = list(catalogue.BRANCHES.values())
-    by_branch = sorted(views, key=lambda view: branches.index(view.branch))
-    for branch, group in groupby(by_branch, key=lambda view: view.branch):
-        found = list(group)
-        print(f"{branch}: exit code {found[0].exit_code}")
-        for view in found:
-            print(f"  {view.code:<{width}}  {view.summary}")
+    for branch, heading in catalogue.BRANCHES.items():
+        print(f"{heading}: exit code {branch.exit_code}")
+        for view in views:
+            if view.branch == heading:
+                print(f"  {view.code:<{width}}  {view.summary}")
         print()
     print("  millstream explain CODE")

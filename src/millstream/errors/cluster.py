@@ -157,7 +157,7 @@ class TableRestoredError(ClusterError):
     code = "TABLE_RESTORED"
 
     def __init__(self, table: str, *, batch: int, checkpoint: str, knows: int) -> None:
-        held = "none" if batch < 0 else f"batches up to {batch}"
+        held = "no batch" if batch < 0 else f"batches up to {batch}"
         super().__init__(
             f"{table!r} holds {held}, but its checkpoint has committed batch {knows}: "
             "the batches between are lost from the table",

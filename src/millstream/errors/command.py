@@ -18,7 +18,7 @@ class AppFileMissingError(CommandError):
     def __init__(self, file: str, *, nearby: Sequence[str]) -> None:
         super().__init__(
             f"app file {file!r} does not exist",
-            fix=f"{closest(file, nearby)}Python files here: {listed(nearby)}",
+            fix=f"{closest(file, nearby)}name the app file; Python files here: {listed(nearby)}",
         )
 
 
@@ -161,7 +161,7 @@ class AlreadyRunningError(CommandError):
     code = "ALREADY_RUNNING"
 
     def __init__(self, app: str) -> None:
-        super().__init__(f"app {app!r} runs already in this process", fix="app.stop() first")
+        super().__init__(f"app {app!r} runs already in this process", fix="call app.stop() first")
 
 
 class NotEqualError(MillstreamError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from millstream.errors.base import DeclarationError, Location, MillstreamError, closest, listed
@@ -59,7 +60,7 @@ class NameRefusedError(DeclarationError):
     def __init__(self, name: str, *, at: Location | None = None) -> None:
         super().__init__(
             f"{name!r} cannot name an app or a dataset",
-            fix="use a lower-case letter, then letters, digits and single underscores, "
+            fix="use a lower-case letter, then such letters, digits and single underscores, "
             "at most 63 characters",
             at=at,
         )
@@ -137,5 +138,5 @@ class FaultsError(DeclarationError):
 
     def __init__(self, faults: Sequence[MillstreamError]) -> None:
         self.faults = tuple(faults)
-        told = "\n".join(str(fault) for fault in faults)
+        told = indent("\n".join(str(fault) for fault in faults), "  ")
         super().__init__(f"{len(faults)} faults:\n{told}", fix="mend each of them")

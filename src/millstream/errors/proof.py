@@ -60,7 +60,7 @@ class ClockBackwardsError(CommandError):
 
     def __init__(self, by: str) -> None:
         super().__init__(
-            f"time cannot go by {by!r}",
+            f"the clock cannot advance by {by!r}",
             fix='give a positive length of time such as "30 minutes"; '
             "a late row is sent with an earlier event time",
         )

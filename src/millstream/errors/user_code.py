@@ -57,7 +57,11 @@ class FunctionRaisedError(UserCodeError):
     code = "FUNCTION_RAISED"
 
     def __init__(self, dataset: str, *, cause: str, at: Location) -> None:
-        super().__init__(f"{dataset!r} raises {cause}", fix="mend the function", at=at)
+        super().__init__(
+            f"{dataset!r} raises {cause}",
+            fix="mend the function: it is called with DataFrames, to build the query",
+            at=at,
+        )
 
 
 class QueryRefusedError(UserCodeError):
