@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ AppFile = Annotated[
     str, typer.Argument(metavar="APP", help="The app: file.py, or file.py:name of several.")
 ]
 HomeDir = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--home", metavar="DIR", help="Where the app is deployed [.millstream/<app>]."),
 ]
 Master = Annotated[

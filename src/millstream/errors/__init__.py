@@ -60,41 +60,29 @@ from millstream.errors.command import (
     NotEqualError,
     NothingLandedError,
     SqlFailedError,
+    UnknownCodeError,
     UnknownSelectionError,
     UnknownTableError,
     UnknownVersionError,
 )
-from millstream.errors.declaration import (
-    ChangingInputError,
-    ColumnAddedError,
-    ColumnDroppedError,
-    ColumnMissingError,
-    ColumnReservedError,
+from millstream.errors.names import (
     CycleError,
     DuplicateNameError,
-    DurationRefusedError,
     EmptyAppError,
-    EventTimeColumnError,
     FaultsError,
-    FormatRefusedError,
-    KeyMissingError,
-    KeyUnusedError,
-    LayoutChangedError,
-    LiveInBatchError,
     NameRefusedError,
     NoAppError,
     NoInputError,
-    OptionRefusedError,
-    PathMissingError,
-    SchemaChangedError,
-    SchemaError,
-    ShareRefusedError,
-    SourceParametersError,
     SqlRefusedError,
     TwoAppsError,
     UnknownInputError,
+)
+from millstream.errors.options import (
+    DurationRefusedError,
+    FormatRefusedError,
+    OptionRefusedError,
+    ShareRefusedError,
     UnknownOptionError,
-    WatermarkMissingError,
 )
 from millstream.errors.proof import (
     ClockBackwardsError,
@@ -112,6 +100,25 @@ from millstream.errors.proof import (
     StraceMissingError,
     UnknownCrashPointError,
     UnknownInScriptError,
+)
+from millstream.errors.sources import (
+    EventTimeColumnError,
+    LiveInBatchError,
+    PathMissingError,
+    SchemaError,
+    SourceParametersError,
+    WatermarkMissingError,
+)
+from millstream.errors.tables import (
+    ChangingInputError,
+    ColumnAddedError,
+    ColumnDroppedError,
+    ColumnMissingError,
+    ColumnReservedError,
+    KeyMissingError,
+    KeyUnusedError,
+    LayoutChangedError,
+    SchemaChangedError,
 )
 from millstream.errors.user_code import (
     AppFileError,
@@ -216,6 +223,7 @@ __all__ = [
     "TopicMissingError",
     "TwoAppsError",
     "UnexpectedError",
+    "UnknownCodeError",
     "UnknownCrashPointError",
     "UnknownInScriptError",
     "UnknownInputError",
