@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.errors import concealed
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
 from millstream.observe import Progress
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from millstream.run.batch import BatchTable, Comparison
     from millstream.run.mend import Remedy
     from millstream.run.supervise import Supervised
+    from millstream.settings import Setting
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped")
@@ -127,7 +129,7 @@ class EventView:
     def of(event: Event) -> EventView:
         """Show an event."""
         fault = FaultView.of(event.error) if event.error else None
-        return EventView(event.kind, event.query, event.detail, fault)
+        return EventView(event.kind, event.query, concealed(event.detail), fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,29 @@ class BatchView:
     """The home they are kept in, if they are."""
     tables: tuple[BatchTable, ...]
     compared: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """A setting, and where it came from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsView:
+    """All settings of an app, and what is wrong with them."""
+
+    settings: tuple[SettingView, ...]
+    faults: tuple[FaultView, ...]
+
+    @staticmethod
+    def of(settings: Mapping[str, Setting], faults: Iterable[MillstreamError]) -> SettingsView:
+        """Show settings."""
+        shown = (SettingView(name, str(s.value), s.origin) for name, s in settings.items())
+        return SettingsView(tuple(shown), tuple(FaultView.of(fault) for fault in faults))
 
 
 @dataclass(frozen=True, slots=True)

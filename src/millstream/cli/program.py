@@ -18,8 +18,9 @@ from millstream.cli.ledger import ledger
 from millstream.cli.query import query
 from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
+from millstream.cli.settings import settings
 from millstream.cli.verify import verify
-from millstream.errors import MillstreamError, UnexpectedError
+from millstream.errors import MillstreamError, UnexpectedError, concealed
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ program = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query):
+for command in (run, check, verify, batch, ledger, query, settings):
     program.command()(command)
 program.add_typer(checkpoint)
 
@@ -97,7 +98,7 @@ def _explained(error: Exception) -> MillstreamError:
 
 def _write_trace(error: Exception) -> str:
     file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
-    text = "".join(traceback.format_exception(error))
+    text = concealed("".join(traceback.format_exception(error)))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"millstream {__version__}: {sys.argv}\n{text}")

@@ -1,4 +1,4 @@
-"""The settings Spark gets from us, and why; the user's own settings win over all of them."""
+"""The settings Spark gets from us, and why; the user's own win over all but those we own."""
 
 from __future__ import annotations
 
@@ -71,6 +71,31 @@ _LOCAL = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+
+
+_STATE = "checkpoints are inspected and repaired in this format only"
+_LOSES_ROWS = "rows would be lost without a word"
+_WRONG_ROWS = "batch, stream and replay would differ"
+
+OWNED: Mapping[str, str] = {
+    MARK: "it marks sessions as Millstream's",
+    "spark.master": "it has a key of its own, master",
+    "spark.app.name": "it is the name of the app",
+    "spark.sql.catalog.spark_catalog": "tables are Delta tables",
+    "spark.sql.session.timeZone": "event times are judged in UTC",
+    "spark.sql.parquet.outputTimestampType": "Delta tables hold microseconds",
+    "spark.python.daemon.module": "the workers are Millstream's",
+    "spark.sql.streaming.checkpointLocation": "checkpoints are in the home",
+    "spark.sql.streaming.checkpointFileManagerClass": "a checkpoint is written in one step or not",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "damage is found by it",
+    **{name: _STATE for name in _EVERYWHERE if name.startswith("spark.sql.streaming.stateStore.")},
+    "spark.sql.streaming.multipleWatermarkPolicy": _WRONG_ROWS,
+    "spark.sql.streaming.unsupportedOperationCheck": _WRONG_ROWS,
+    "spark.sql.streaming.statefulOperator.checkCorrectness.enabled": _WRONG_ROWS,
+    "spark.sql.files.ignoreCorruptFiles": _LOSES_ROWS,
+    "spark.sql.files.ignoreMissingFiles": _LOSES_ROWS,
+}
+"""Settings that no profile can change, and why."""
 
 
 def with_retries(master: str) -> str:
