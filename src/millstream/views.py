@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from millstream.checkpoint import Checkpoint, Finding
+    from millstream.doctor import Diagnosis
     from millstream.errors import MillstreamError
     from millstream.lake.delta import Facts
     from millstream.lake.home import Home
@@ -239,6 +240,18 @@ class SettingsView:
         """Show settings."""
         shown = (SettingView(name, str(s.value), s.origin) for name, s in settings.items())
         return SettingsView(tuple(shown), tuple(FaultView.of(fault) for fault in faults))
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorView:
+    """How the surroundings of an app are."""
+
+    diagnoses: tuple[Diagnosis, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether an app can run."""
+        return all(diagnosis.state != "bad" for diagnosis in self.diagnoses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,6 +218,8 @@ def test_nothing_that_is_written_tells_a_secret(
         ("query", "app.py", "SELECT 1"),
         ("checkpoint", "inspect", "app.py"),
         ("checkpoint", "repair", "app.py"),
+        ("doctor", "app.py"),
+        ("doctor", "app.py", "--json"),
     ):
         outcome = millstream(*typed, "--profile", "prod")
         told += [outcome.out, outcome.err]

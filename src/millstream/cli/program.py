@@ -13,6 +13,7 @@ import typer
 from millstream.cli.batch import batch
 from millstream.cli.check import check
 from millstream.cli.checkpoint import checkpoint
+from millstream.cli.doctor import doctor
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
 from millstream.cli.query import query
@@ -34,7 +35,7 @@ program = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query, settings):
+for command in (run, check, verify, batch, ledger, query, settings, doctor):
     program.command()(command)
 program.add_typer(checkpoint)
 

