@@ -177,7 +177,7 @@ def test_the_connector_of_the_code_must_be_one_that_can_be_written_down() -> Non
 
     [fault] = bound('[profile.default.sources.orders]\npath = "x"\n', memory).faults
 
-    assert str(fault).splitlines()[0] == "[UNKNOWN_KIND] source 'orders' has kind 'Memory'"
+    assert str(fault).splitlines()[0] == "[UNKNOWN_KIND] source 'orders' has kind 'memory'"
 
 
 def test_spark_settings_are_texts_as_spark_writes_them() -> None:
@@ -209,3 +209,13 @@ def test_spark_settings_that_break_exactly_once_are_refused_by_name() -> None:
         "  at:  millstream.toml:3\n"
         "  fix: leave it out",
     ]
+
+
+def test_a_secret_cannot_be_where_the_command_line_would_show_it() -> None:
+    [fault] = bound('[profile.default.spark]\n"spark.driver.memory" = "${MEMORY:-4g}"\n').faults
+
+    assert str(fault) == (
+        "[VALUE_REFUSED] 'spark.driver.memory' is '${MEMORY:-4g}' (a text)\n"
+        "  at:  millstream.toml:2\n"
+        "  fix: write it plainly: it is on the JVM's command line, which anyone can read"
+    )

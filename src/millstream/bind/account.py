@@ -6,11 +6,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from millstream.bind.kind import keys_of, kinds
+from millstream.bind.kind import keys_of, kinds, name_of
 from millstream.errors import relative
 from millstream.model.dataset import Source
+from millstream.model.duration import to_text
 from millstream.settings import Setting
 from millstream.settings.profile import joined
 from millstream.settings.secret import Secret
@@ -54,6 +56,8 @@ def shown(name: str, value: object) -> str:
     """
     if _PRIVATE.search(name) and not isinstance(value, Secret):
         return "(not shown)"
+    if isinstance(value, timedelta):
+        return to_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -68,8 +72,8 @@ def _source(source: Source, said: Mapping[str, Entry]) -> dict[str, Setting]:
     rest = "default" if is_bound and "kind" in said else in_code
     kind = said["kind"].origin if is_bound and "kind" in said else in_code
     name = f"sources.{source.name}"
-    rows = {f"{name}.kind": Setting(type(connector).__name__.lower(), kind)}
     chosen: type = type(connector)
+    rows = {f"{name}.kind": Setting(name_of(chosen), kind)}
     if chosen in kinds().values():
         for key in keys_of(chosen):
             for path, value in _parts(key, getattr(connector, key)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds
+from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds, name_of
 from millstream.errors import (
     ColumnsFixedError,
     KeyRequiredError,
@@ -23,8 +23,8 @@ from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.settings.profile import got, joined
-from millstream.settings.secret import expand
-from millstream.spark.defaults import OWNED
+from millstream.settings.secret import expand, has_variable
+from millstream.spark.defaults import OWNED, is_seen_by_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,34 +77,40 @@ class _Reader:
                 self.faults.append(SparkSettingRefusedError(name, why=why, at=entry.at))
                 continue
             try:
-                settings[name] = self._text(name, entry, _as_spark_writes(entry.value))
+                settings[name] = self._spark_text(name, entry)
             except _RefusedError:
                 continue
         return settings
 
+    def _spark_text(self, name: str, entry: Entry) -> str:
+        text = _as_spark_writes(entry.value)
+        if has_variable(text) and is_seen_by_all(name):
+            expected = "it plainly: it is on the JVM's command line, which anyone can read"
+            self._refuse_value(name, entry, expected)
+        return self._text(name, entry, text)
+
     def source(self, source: Source, said: Mapping[Names, Entry]) -> Source:
-        at = next(iter(said.values())).at
-        entries = {path: entry for path, entry in said.items() if path}
-        before = len(self.faults)
         try:
-            kind, given = self._kind(source, entries.pop(("kind",), None), at)
-            values = given | self._values(f"sources.{source.name}", kind, entries)
+            return self._bound(source, said)
         except _RefusedError:
             return source
-        written = {path[0] for path in entries}
+
+    def _bound(self, source: Source, said: Mapping[Names, Entry]) -> Source:
+        at, before = next(iter(said.values())).at, len(self.faults)
+        entries = {path: entry for path, entry in said.items() if path}
+        kind, given = self._kind(source, entries.pop(("kind",), None), at)
+        values = given | self._values(f"sources.{source.name}", kind, entries)
+        there = {*values, *(path[0] for path in entries)}
         for key in keys_of(kind).values():
-            if key.is_required and key.name not in (*values, *written):
-                told = kind.__name__.lower()
-                missing = KeyRequiredError(source.name, kind=told, key=key.name, at=at)
+            if key.is_required and key.name not in there:
+                missing = KeyRequiredError(source.name, kind=name_of(kind), key=key.name, at=at)
                 self.faults.append(missing)
         if len(self.faults) > before:
-            return source
+            raise _RefusedError
         bound = replace(source, connector=kind(**values), bound_at=at)
         if _columns(bound) not in (None, _columns(source)):
             gives = str(bound.connector.schema)
-            told = kind.__name__.lower()
-            self.faults.append(ColumnsFixedError(source.name, kind=told, gives=gives, at=at))
-            return source
+            self._refuse(ColumnsFixedError(source.name, kind=name_of(kind), gives=gives, at=at))
         return bound
 
     def _kind(self, source: Source, entry: Entry | None, at: Any) -> tuple[type, dict[str, Any]]:
@@ -113,7 +119,7 @@ class _Reader:
         if entry is None:
             if type(connector) not in kinds().values():
                 known = tuple(kinds())
-                told = type(connector).__name__
+                told = name_of(type(connector))
                 self._refuse(UnknownKindError(told, source=source.name, known=known, at=at))
             kept = (f.name for f in fields(connector) if f.init)
             return type(connector), {name: getattr(connector, name) for name in kept}

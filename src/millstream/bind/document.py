@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from millstream.bind.kind import Key, keys_of, kinds
+from millstream.model.duration import to_text
 from millstream.settings.profile import KEYS
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _default(key: Key) -> str:
     if key.is_required:
         return "required"
     if isinstance(key.default, timedelta):
-        return f'`"{key.default.total_seconds():g} s"`'
+        return f"`'{to_text(key.default)}'`"
     is_empty = key.default is None or key.default in ({}, ())
     return "" if is_empty else f"`{_toml(key.default)}`"
 

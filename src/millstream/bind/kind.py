@@ -71,8 +71,13 @@ def kinds() -> Mapping[str, type]:
         name = f"{connectors.__name__}.{module.name}"
         for kind in vars(import_module(name)).values():
             if isinstance(kind, type) and kind.__module__ == name and _is_connector(kind):
-                found[kind.__name__.lower()] = kind
+                found[name_of(kind)] = kind
     return {name: kind for name, kind in sorted(found.items()) if keys_of(kind)}
+
+
+def name_of(kind: type) -> str:
+    """Name a connector as profiles do."""
+    return kind.__name__.lower()
 
 
 @cache

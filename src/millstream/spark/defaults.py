@@ -98,6 +98,11 @@ OWNED: Mapping[str, str] = {
 """Settings that no profile can change, and why."""
 
 
+def is_seen_by_all(name: str) -> bool:
+    """Tell whether a setting must be on the command line of Spark's JVM, which anyone can read."""
+    return name.startswith("spark.driver.") or name in _JOINED
+
+
 def with_retries(master: str) -> str:
     """Let a failed task be tried again, as on a cluster; `local[N]` alone gives up at once.
 
