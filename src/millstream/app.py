@@ -28,7 +28,7 @@ from millstream.errors import (
     relative,
 )
 from millstream.model.graph import Graph
-from millstream.settings import resolve_home, resolve_master
+from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
-    from millstream.settings import Setting
     from millstream.settings.profile import Profile
 
 DEFAULT_FILE = "app.py"
@@ -77,7 +76,9 @@ class App:
     ) -> None:
         self.name = name
         self.at = declare.location_of_caller()
-        self._home, self._master = home, master
+        in_code = f"code ({self.at})"
+        self._home = Setting(str(home), in_code) if home else None
+        self._master = Setting(master, in_code) if master else None
         self._folder = Path(self.at.file).absolute().parent
         self._profile: Profile | None = None
         self._declared: list[Dataset] = []
@@ -316,7 +317,8 @@ def find_home(
         return load(path or DEFAULT_FILE, profile).home(given)
     chosen = read_profile(file.parent, profile)
     _raise(chosen.faults)
-    found = resolve_home(given, app=said["name"], profile=chosen.home, code=said.get("home"))
+    code = Setting(said["home"], "code") if said.get("home") else None
+    found = resolve_home(given, app=said["name"], profile=chosen.home, code=code)
     return Home.at(found.value)
 
 

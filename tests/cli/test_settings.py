@@ -80,7 +80,7 @@ def test_one_order_of_precedence_holds(
     assert home(*prod, "--home", "typed") == ("typed", "command line")
     monkeypatch.delenv("MILLSTREAM_HOME")
     Path("millstream.toml").unlink()
-    assert home() == ("in-code", "code")
+    assert home() == ("in-code", "code (app.py:3)")
     Path("app.py").write_text(APP.replace(', home="in-code"', ""))
     assert home() == (".millstream/shop", "default")
 

@@ -33,21 +33,19 @@ def resolve_home(
     *,
     app: str,
     profile: Setting | None = None,
-    code: str | Path | None = None,
+    code: Setting | None = None,
 ) -> Setting:
     """Choose the home; by default `.millstream/<app>`."""
-    code_setting = Setting(str(code), "code") if code else None
     default = Setting(f".millstream/{app}", "default")
-    return given_in(given, HOME_VARIABLE) or profile or code_setting or default
+    return given_in(given, HOME_VARIABLE) or profile or code or default
 
 
 def resolve_master(
-    given: str | None, *, profile: Setting | None = None, code: str | None = None
+    given: str | None, *, profile: Setting | None = None, code: Setting | None = None
 ) -> Setting:
     """Choose Spark's master; by default `local[*]`."""
-    code_setting = Setting(code, "code") if code else None
     default = Setting("local[*]", "default")
-    return given_in(given, MASTER_VARIABLE) or profile or code_setting or default
+    return given_in(given, MASTER_VARIABLE) or profile or code or default
 
 
 def resolve_profile(given: str | None) -> Setting:
