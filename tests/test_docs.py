@@ -1,4 +1,7 @@
-"""Every block of code in README and docs is run: Python as it stands, commands as typed."""
+"""Every block of code in README and docs is run: Python as it stands, commands as typed.
+
+TOML becomes the `millstream.toml` of the commands after it.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +71,8 @@ def test_every_block_of_a_page_runs(
             for name in names.keys() - before:
                 if name.startswith("test_"):
                     run_test(names[name], {"spark": spark, "stream": stream})
+        if kind == "toml":
+            Path("millstream.toml").write_text(text)
         if kind == "console":
             if not Path("app.py").exists():
                 Path("app.py").write_text(written[0])

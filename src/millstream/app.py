@@ -9,10 +9,12 @@ import os
 import sys
 import threading
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
+from millstream.bind import bind
 from millstream.errors import (
     AlreadyRunningError,
     AppFileError,
@@ -23,20 +25,24 @@ from millstream.errors import (
     MillstreamError,
     NoAppError,
     TwoAppsError,
+    relative,
 )
 from millstream.model.graph import Graph
-from millstream.settings import resolve_home, resolve_master
+from millstream.settings import Setting, resolve_home, resolve_master
+from millstream.settings.profile import read_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.bind import Bound
     from millstream.declare import SourceOptions, TableOptions
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
+    from millstream.settings.profile import Profile
 
 DEFAULT_FILE = "app.py"
 """The app file that is meant where none is named."""
@@ -47,6 +53,8 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 class RunOptions(TypedDict, total=False):
     """How to run: what the command line offers too."""
 
+    profile: str
+    """A profile of millstream.toml."""
     home: str | Path
     master: str
     once: bool
@@ -68,7 +76,11 @@ class App:
     ) -> None:
         self.name = name
         self.at = declare.location_of_caller()
-        self._home, self._master = home, master
+        in_code = f"code ({self.at})"
+        self._home = Setting(str(home), in_code) if home else None
+        self._master = Setting(master, in_code) if master else None
+        self._folder = Path(self.at.file).absolute().parent
+        self._profile: Profile | None = None
         self._declared: list[Dataset] = []
         self._refused: list[MillstreamError] = []
         self._running: ApplicationRun | None = None
@@ -109,18 +121,37 @@ class App:
         at = declare.location_of_caller()
         self._declare(lambda: declare.sql_view_of(name, query, at))
 
+    def choose(self, profile: str | None, *, beside: Path | None = None) -> None:
+        """Choose a profile of the millstream.toml that belongs to a folder, else to the app's."""
+        self._folder = beside or self._folder
+        self._profile = read_profile(self._folder, profile)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that was chosen, else the one of `MILLSTREAM_PROFILE`, else `default`."""
+        if self._profile is None:
+            self.choose(None)
+        assert self._profile is not None
+        return self._profile
+
+    @property
+    def bound(self) -> Bound:
+        """What is declared so far, as the profile would have it."""
+        return bind(self._declared, self.profile)
+
     @property
     def graph(self) -> Graph:
-        """What is declared so far."""
-        return Graph(self.name, tuple(self._declared))
+        """What is declared so far; its sources come from where the profile says."""
+        return Graph(self.name, self.bound.declared)
 
     @property
     def faults(self) -> tuple[MillstreamError, ...]:
         """Everything that is wrong with the declarations; found without Spark."""
-        found = check.faults(self.graph)
+        bound = self.bound
+        found = check.faults(Graph(self.name, bound.declared))
         if self._refused:
             found = tuple(e for e in found if not isinstance(e, EmptyAppError))
-        return tuple(sorted((*self._refused, *found), key=check.line))
+        return (*bound.faults, *sorted((*self._refused, *found), key=check.line))
 
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run until it is stopped, or with `once` until nothing is left.
@@ -167,12 +198,10 @@ class App:
             UnknownVersionError: The table has no such version.
         """
         from millstream.lake.travel import read_table
-        from millstream.spark.session import open_session
 
         home = self.home()
         home.existing(name)
-        spark = open_session(self.name, master=self.master())
-        return read_table(spark, home, name, version=version)
+        return read_table(self._connect()(), home, name, version=version)
 
     def home(self, given: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""
@@ -180,11 +209,24 @@ class App:
 
         if given is None and self._deployed is not None:
             return self._deployed
-        return Home.at(resolve_home(given, app=self.name, code=self._home).value)
+        _raise(self.profile.faults)
+        said = self.profile.home
+        return Home.at(resolve_home(given, app=self.name, profile=said, code=self._home).value)
 
     def master(self, given: str | None = None) -> str:
         """The Spark master this app runs on."""
-        return resolve_master(given, code=self._master).value
+        return resolve_master(given, profile=self.profile.master, code=self._master).value
+
+    def settings(
+        self, *, home: str | Path | None = None, master: str | None = None
+    ) -> Mapping[str, Setting]:
+        """Every value that decides where and how this app runs, and where it came from."""
+        from millstream.bind.account import account
+
+        said = self.profile
+        where = resolve_home(home, app=self.name, profile=said.home, code=self._home)
+        runs_on = resolve_master(master, profile=said.master, code=self._master)
+        return account(self.bound, said, home=where, master=runs_on)
 
     def open(self, options: RunOptions, **watchers: Any) -> ApplicationRun:
         """Lock the home, start Spark and open every query; nothing runs yet."""
@@ -192,23 +234,27 @@ class App:
 
         if self._running is not None:
             raise AlreadyRunningError(self.name)
+        if profile := options.get("profile"):
+            self.choose(profile)
         self.raise_faults()
         self._deployed = self.home(options.get("home"))
         return ApplicationRun.open(
             self.graph,
             self._deployed,
-            master=self.master(options.get("master")),
+            connect=self._connect(options.get("master")),
             options=options,
             **watchers,
         )
 
     def raise_faults(self) -> None:
         """Raise if anything is wrong with the declarations."""
-        faults = self.faults
-        if len(faults) == 1:
-            raise faults[0]
-        if faults:
-            raise FaultsError(faults)
+        _raise(self.faults)
+
+    def _connect(self, master: str | None = None) -> Callable[..., SparkSession]:
+        from millstream.spark.session import open_session
+
+        conf = self.bound.spark
+        return partial(open_session, self.name, master=self.master(master), conf=conf)
 
     def _serve(self, running: ApplicationRun) -> None:
         try:
@@ -223,8 +269,8 @@ class App:
             self._refused.append(error)
 
 
-def load(path: str) -> App:
-    """Find the App of a file, given as `file.py` or `file.py:name`.
+def load(path: str, profile: str | None = None) -> App:
+    """Find the App of a file, given as `file.py` or `file.py:name`, and choose its profile.
 
     Raises:
         AppFileMissingError: There is no such file.
@@ -233,9 +279,14 @@ def load(path: str) -> App:
         TwoAppsError: It holds several, and none was named.
     """
     file, name = _split(path)
-    module = _import(file)
+    app = _only(file, name, _import(file))
+    app.choose(profile, beside=file.parent)
+    return app
+
+
+def _only(file: Path, name: str | None, module: ModuleType) -> App:
     held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
-    shown = declare.relative(str(file))
+    shown = relative(str(file))
     if name is not None and name not in held:
         raise NoAppError(shown, name=name, names=tuple(held))
     if name is not None:
@@ -248,7 +299,9 @@ def load(path: str) -> App:
     return next(iter(held.values()))
 
 
-def find_home(path: str | None, given: str | Path | None = None) -> Home:
+def find_home(
+    path: str | None, given: str | Path | None = None, profile: str | None = None
+) -> Home:
     """Find the home of an app file, without running the file if it says it plainly.
 
     Raises:
@@ -261,8 +314,19 @@ def find_home(path: str | None, given: str | Path | None = None) -> Home:
         return Home.at(given)
     file, name = _split(path or DEFAULT_FILE)
     if (said := _said_plainly(file, name)) is None:
-        return load(path or DEFAULT_FILE).home(given)
-    return Home.at(resolve_home(given, app=said["name"], code=said.get("home")).value)
+        return load(path or DEFAULT_FILE, profile).home(given)
+    chosen = read_profile(file.parent, profile)
+    _raise(chosen.faults)
+    code = Setting(said["home"], "code") if said.get("home") else None
+    found = resolve_home(given, app=said["name"], profile=chosen.home, code=code)
+    return Home.at(found.value)
+
+
+def _raise(faults: Sequence[MillstreamError]) -> None:
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise FaultsError(faults)
 
 
 def _split(path: str) -> tuple[Path, str | None]:
@@ -295,7 +359,7 @@ def _import(file: Path) -> ModuleType:
         cause = error.msg if isinstance(error, SyntaxError) else error
         told = f"{type(error).__name__}: {cause}"
         at = _line(file, error)
-        raise AppFileError(declare.relative(str(file)), cause=told, at=at) from error
+        raise AppFileError(relative(str(file)), cause=told, at=at) from error
     _pickle_by_value(module)
     return module
 
@@ -310,10 +374,10 @@ def _pickle_by_value(module: ModuleType) -> None:
 def _line(file: Path, error: BaseException) -> Location | None:
     """Say which line of the user's an error comes from."""
     if isinstance(error, SyntaxError) and error.filename:
-        return Location(declare.relative(error.filename), error.lineno or 1)
+        return Location(relative(error.filename), error.lineno or 1)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == str(file)]
-    return Location(declare.relative(str(file)), lines[-1] or 1) if lines else None
+    return Location(relative(str(file)), lines[-1] or 1) if lines else None
 
 
 def _said_plainly(file: Path, name: str | None) -> Mapping[str, str] | None:

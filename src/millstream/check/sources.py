@@ -67,4 +67,4 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
 def connector_faults(graph: Graph) -> Iterator[MillstreamError]:
     """Whatever the connectors find wrong with their own settings."""
     for source in graph.sources:
-        yield from source.connector.faults(source.name, source.at)
+        yield from source.connector.faults(source.name, source.connector_at)

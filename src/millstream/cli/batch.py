@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.app import load
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master
+from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import print_table
 from millstream.errors import ArgumentRefusedError, NotEqualError
 from millstream.lake.home import Home
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from millstream.app import App
 
 
-def batch(
+def batch(  # noqa: PLR0913 - a command has the options it has
     app: AppFile = DEFAULT_FILE,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     into: Annotated[
         Path | None,
@@ -39,7 +40,7 @@ def batch(
     json: Json = False,
 ) -> None:
     """Compute every table as one batch over all landed rows."""
-    loaded = load(app)
+    loaded = load(app, profile)
     loaded.raise_faults()
     landed = loaded.home(home)
     landed.verify_in_use(loaded.name)
@@ -91,7 +92,7 @@ def _computed(app: App, home: Home, into: Path, master: str, *, compare: bool) -
     from millstream.cli.quiet import open_quiet_session
     from millstream.run import batch
 
-    spark = open_quiet_session(app.name, master, log_dir=home.logs)
+    spark = open_quiet_session(app.name, master, conf=app.bound.spark, log_dir=home.logs)
     computed = Home.at(into)
     tables = batch.run_batch(app.graph, spark, home, computed)
     compared = batch.compare(app.graph, spark, home, computed) if compare else ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.app import load
-from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master
+from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName
 from millstream.cli.text import MORE, counted, told
 from millstream.views import CheckView, to_json
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def check(
     app: AppFile = DEFAULT_FILE,
     *,
+    profile: ProfileName = None,
     static: Annotated[bool, typer.Option("--static", help="Only what needs no Spark.")] = False,
     master: Master = None,
     json: Json = False,
 ) -> None:
     """Find everything that is wrong with an app, without running it."""
-    loaded = load(app)
+    loaded = load(app, profile)
     faults = loaded.faults if static else loaded.faults or _rehearsed(loaded, master)
     view = CheckView.of(loaded.graph, faults)
     if json:
@@ -48,4 +49,5 @@ def _rehearsed(app: App, master: str | None) -> Sequence[MillstreamError]:
     from millstream.cli.quiet import open_quiet_session
     from millstream.run.rehearse import rehearse
 
-    return rehearse(app.graph, open_quiet_session(app.name, app.master(master)))
+    spark = open_quiet_session(app.name, app.master(master), conf=app.bound.spark)
+    return rehearse(app.graph, spark)

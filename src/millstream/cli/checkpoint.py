@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.app import find_home, load
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json
+from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, ProfileName
 from millstream.cli.text import counted, print_table
 from millstream.views import CheckpointsView, RepairView, to_json
 
@@ -27,13 +27,14 @@ checkpoint = typer.Typer(
 def inspect(
     app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     json: Json = False,
 ) -> None:
     """Look for damage; exit 3 if there is any that a run would stumble over."""
     from millstream.run.health import examine
 
-    place = find_home(app, home)
+    place = find_home(app, home, profile)
     place.verify_in_use()
     view = CheckpointsView.of(place, examine(place))
     if json:
@@ -47,6 +48,7 @@ def inspect(
 def repair(
     app: AppFile = DEFAULT_FILE,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Let tables be moved aside and computed again.")
@@ -56,7 +58,7 @@ def repair(
     """Go back to the last batch that is whole; what is removed is kept in the home."""
     from millstream.run import repair as work
 
-    loaded = load(app)
+    loaded = load(app, profile)
     place = loaded.home(home)
     place.verify_in_use(loaded.name)
     remedies = work.prescribe(loaded.graph, place)

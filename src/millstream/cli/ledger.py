@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.cli.option import HomeDir, Json  # noqa: TC001 - typer reads annotations
+from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+    HomeDir,
+    Json,
+    ProfileName,
+)
 from millstream.cli.text import print_table
 from millstream.views import LedgerView, to_json
 
@@ -21,13 +25,14 @@ _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "",
 def ledger(
     app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     json: Json = False,
 ) -> None:
     """Show what became of every row: read, judged, written or set aside."""
     from millstream.app import find_home
 
-    view = read(find_home(app, home))
+    view = read(find_home(app, home, profile))
     if json:
         print(to_json(view))
     else:

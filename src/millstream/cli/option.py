@@ -18,6 +18,10 @@ HomeDir = Annotated[
 Master = Annotated[
     str | None, typer.Option("--master", metavar="URL", help="The Spark master [local[*]].")
 ]
+ProfileName = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="A profile of millstream.toml [default]."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-__all__ = ["DEFAULT_FILE", "AppFile", "HomeDir", "Json", "Master"]
+__all__ = ["DEFAULT_FILE", "AppFile", "HomeDir", "Json", "Master", "ProfileName"]

@@ -13,15 +13,17 @@ import typer
 from millstream.cli.batch import batch
 from millstream.cli.check import check
 from millstream.cli.checkpoint import checkpoint
+from millstream.cli.doctor import doctor
 from millstream.cli.explain import explain
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
 from millstream.cli.query import query
 from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
+from millstream.cli.settings import settings
 from millstream.cli.text import with_more
 from millstream.cli.verify import verify
-from millstream.errors import MillstreamError, UnexpectedError
+from millstream.errors import MillstreamError, UnexpectedError, concealed
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ program = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query, explain):
+for command in (run, check, verify, batch, ledger, query, settings, doctor, explain):
     program.command()(command)
 program.add_typer(checkpoint)
 
@@ -99,7 +101,7 @@ def _explained(error: Exception) -> MillstreamError:
 
 def _write_trace(error: Exception) -> str:
     file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
-    text = "".join(traceback.format_exception(error))
+    text = concealed("".join(traceback.format_exception(error)))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"millstream {__version__}: {sys.argv}\n{text}")

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from millstream.cli.option import HomeDir, Json  # noqa: TC001 - typer reads annotations
+from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+    HomeDir,
+    Json,
+    ProfileName,
+)
 from millstream.cli.text import counted, print_table
 from millstream.views import AnswerView, to_json
 
@@ -18,13 +22,14 @@ def query(
     app: Annotated[str, typer.Argument(metavar="[APP]", help="The app file.")],
     sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT.")] = None,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     json: Json = False,
 ) -> None:
     """Ask the tables of an app a question in SQL."""
     from millstream.app import find_home
 
-    view = read(find_home(app if sql else None, home), sql or app)
+    view = read(find_home(app if sql else None, home, profile), sql or app)
     if json:
         print(to_json(view))
     else:

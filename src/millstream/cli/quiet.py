@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from io import TextIOWrapper
 
     from pyspark.sql import SparkSession
@@ -61,13 +62,15 @@ class _LogFile(logging.FileHandler):
         return super()._open()
 
 
-def open_quiet_session(app: str, master: str, *, log_dir: Path | None = None) -> SparkSession:
+def open_quiet_session(
+    app: str, master: str, *, conf: Mapping[str, str], log_dir: Path | None = None
+) -> SparkSession:
     """Start Spark with all its logs in files; whoever waits at a terminal is told."""
     from millstream.spark.session import open_session
 
     folder = log_dir or log_folder()
     write_logs_to(folder)
-    return open_session(app, master=master, log_dir=folder, report=_tell_who_waits)
+    return open_session(app, master=master, conf=conf, log_dir=folder, report=_tell_who_waits)
 
 
 def report_line(subject: str, fact: str) -> str:

@@ -14,7 +14,7 @@ from millstream.app import load
 from millstream.cli.face import choose_face
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import read
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master
+from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import with_more
 from millstream.errors import ArgumentRefusedError, MillstreamError
 from millstream.model.duration import parse_duration
@@ -45,6 +45,7 @@ def run(  # noqa: PLR0913 - a command has the options it has
         list[str] | None,
         typer.Option(metavar="NAME", help="Run name, +name or name+ only; repeatable."),
     ] = None,
+    profile: ProfileName = None,
     home: HomeDir = None,
     master: Master = None,
     takeover: Annotated[
@@ -59,7 +60,7 @@ def run(  # noqa: PLR0913 - a command has the options it has
     from millstream.cli.watch import Watch
 
     face, limit_s = choose_face(json=json), _seconds(length)
-    loaded = load(app)
+    loaded = load(app, profile)
     given = {"home": home, "master": master, "trigger": trigger, "select": select}
     flags = {"once": once, "takeover": takeover, "fail_fast": fail_fast}
     options = {key: value for key, value in (given | flags).items() if value}
@@ -68,7 +69,8 @@ def run(  # noqa: PLR0913 - a command has the options it has
         running = _open(loaded, cast("RunOptions", options), face, watch)
         running.serve(watch)
         face.sum_up(watch.end(), read(running.home))
-        face.say("\n" + "\n".join(_next_commands(loaded, app, home, is_all_done=once)))
+        where = _where(app, profile, home)
+        face.say("\n" + "\n".join(_next_commands(loaded, where, is_all_done=once)))
     raise typer.Exit(_exit_code(running, watch))
 
 
@@ -99,8 +101,13 @@ def _exit_code(running: ApplicationRun, watch: Watch) -> int:
     )
 
 
-def _next_commands(app: App, file: str, home: str | None, *, is_all_done: bool) -> Iterator[str]:
-    where = shlex.quote(file) + (f" --home {shlex.quote(home)}" if home else "")
+def _where(file: str, profile: str | None, home: str | None) -> str:
+    options = {"--profile": profile, "--home": home}
+    given = (f" {name} {shlex.quote(str(value))}" for name, value in options.items() if value)
+    return shlex.quote(file) + "".join(given)
+
+
+def _next_commands(app: App, where: str, *, is_all_done: bool) -> Iterator[str]:
     yield f"  millstream ledger {where}"
     if app.graph.tables:
         yield f'  millstream query {where} "SELECT * FROM {app.graph.tables[-1].name} LIMIT 10"'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.app import load
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master
+from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import counted, print_table
 from millstream.errors import ExtraMissingError
 from millstream.views import to_json
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def verify(  # noqa: PLR0913 - a command has the options it has
     app: AppFile = DEFAULT_FILE,
     *,
+    profile: ProfileName = None,
     home: HomeDir = None,
     runs: Annotated[int, typer.Option(min=1, help="How many runs to try.")] = 20,
     records: Annotated[
@@ -33,7 +34,7 @@ def verify(  # noqa: PLR0913 - a command has the options it has
     json: Json = False,
 ) -> None:
     """Prove that batch = stream = replay: other orders, other batches, crashes, restarts."""
-    loaded = load(app)
+    loaded = load(app, profile)
     loaded.raise_faults()
     proof = _proved(loaded, loaded.home(home), loaded.master(master), (runs, records, seed))
     if json:
@@ -66,7 +67,7 @@ def _proved(app: App, home: Home, master: str, numbers: tuple[int, int, int]) ->
     arrivals, data = recorded(app.graph, home, records), f"records of {home.path}"
     if not arrivals:
         arrivals, data = invented(app.graph, records, seed), "made-up records"
-    spark = open_quiet_session(app.name, master)
+    spark = open_quiet_session(app.name, master, conf=app.bound.spark)
     proof = prove(app, arrivals, spark, runs=runs, seed=seed, on_run=lambda n: _tell(n, runs))
     return replace(proof, records=f"{len(arrivals)} {data}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from millstream.errors import FormatRefusedError, PathMissingError
 from millstream.model.dataset import Codec, CsvOptions
 from millstream.model.schema import Schema
+from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,14 +81,15 @@ class Files:
     def _pattern(self) -> str:
         """The path as Spark takes it; one that exists is meant as it is written."""
         if "://" in self.path:
-            return self.path
+            return revealed(self.path)
         # Spark's working folder is where its JVM was started, which may be another by now.
-        path = os.path.abspath(self.path)
+        path = os.path.abspath(revealed(self.path))
         return re.sub(r"[][{}*?\\]", r"\\\g<0>", path) if os.path.exists(path) else path
 
     def _reader(self, spark: SparkSession) -> DataStreamReader:
         # By default Spark passes over files that are a week older than the newest it has read.
-        return spark.readStream.options(**{"maxFileAge": "36500d", **self.options})
+        options = {name: revealed(value) for name, value in self.options.items()}
+        return spark.readStream.options(**{"maxFileAge": "36500d", **options})
 
 
 def _without_splits(spark: SparkSession) -> SparkSession:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
 from millstream.model.dataset import Codec
+from millstream.settings.secret import parts_of, revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,12 +82,12 @@ class Kafka:
         from pyspark.sql import functions as F
 
         options = {
-            "kafka.bootstrap.servers": self.bootstrap_servers,
-            "subscribe": self.topic,
+            "kafka.bootstrap.servers": revealed(self.bootstrap_servers),
+            "subscribe": revealed(self.topic),
             "startingOffsets": self.starting_offsets,
             "failOnDataLoss": "true",
             "kafka.isolation.level": "read_committed",
-            **self.options,
+            **self._spark_options,
         }
         records = spark.readStream.format("kafka").options(**options).load()
         partition = F.concat_ws("/", "topic", "partition")
@@ -94,13 +95,22 @@ class Kafka:
             "value", partition.alias("_origin"), F.col("offset").alias("_position")
         )
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The brokers, as host:port."""
+        return parts_of(self.bootstrap_servers)
+
+    @property
+    def _spark_options(self) -> dict[str, str | int | bool]:
+        return {name: revealed(value) for name, value in self.options.items()}
+
     def _admin(self, spark: SparkSession) -> Any:
         jvm: Any = spark.sparkContext._jvm
         settings = jvm.java.util.HashMap()
-        settings.put("bootstrap.servers", self.bootstrap_servers)
+        settings.put("bootstrap.servers", revealed(self.bootstrap_servers))
         for name in ("request.timeout.ms", "default.api.timeout.ms"):
             settings.put(name, str(_ANSWER_WITHIN_MS))
-        for name, value in self.options.items():
+        for name, value in self._spark_options.items():
             if name.startswith("kafka."):
                 settings.put(name.removeprefix("kafka."), str(value))
         return jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)

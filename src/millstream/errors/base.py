@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+def relative(file: str) -> str:
+    """Shorten a path that lies below the working folder."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except ValueError:
+        return file
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -42,6 +51,29 @@ def listed(names: Iterable[str]) -> str:
     'none'
     """
     return ", ".join(sorted(names)) or "none"
+
+
+_CONCEALED: dict[str, str] = {}
+_SHORTEST = 4
+"""Shorter values are too common in other words to be looked for."""
+
+
+def conceal(value: str, written: str) -> None:
+    """Have no error show a value, even where it was told by someone else, such as Spark."""
+    if len(value) >= _SHORTEST:
+        _CONCEALED[value] = written
+
+
+def concealed(text: str) -> str:
+    """Show what is to be concealed as it was written.
+
+    >>> conceal("hunter2", "${PASSWORD}")
+    >>> concealed("hunter2 is refused")
+    '${PASSWORD} is refused'
+    """
+    for value in sorted(_CONCEALED, key=len, reverse=True):
+        text = text.replace(value, _CONCEALED[value])
+    return text
 
 
 def _rebuild(
@@ -71,8 +103,8 @@ class MillstreamError(Exception):
         return error
 
     def __init__(self, what: str, *, fix: str, at: Location | None = None) -> None:
-        self.what, self.fix, self.at = what, fix, at
-        super().__init__(what)
+        self.what, self.fix, self.at = concealed(what), concealed(fix), at
+        super().__init__(self.what)
 
     def located(self, at: Location) -> MillstreamError:
         """Say where, for an error raised by code that cannot know."""

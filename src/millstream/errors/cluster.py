@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INSTALL_JAVA = (
-    "`apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), `brew install openjdk@17` (macOS)"
+    "`apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
+    "`brew install openjdk@17` (macOS), "
+    '`pip install "millstream[java]"` (anywhere)'
 )
 
 

@@ -105,11 +105,18 @@ class Source:
     expect: Expectations = Expectations()
     evolve: bool = False
     trigger: str | None = None
+    bound_at: Location | None = None
+    """Where a profile says that it comes from elsewhere than in the code."""
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Nothing: rows enter the application here."""
         return ()
+
+    @property
+    def connector_at(self) -> Location:
+        """Where the connector's settings stand."""
+        return self.bound_at or self.at
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,3 +53,15 @@ def to_spark(length: timedelta) -> str:
     '60000 milliseconds'
     """
     return f"{round(length.total_seconds() * 1000)} milliseconds"
+
+
+def to_text(length: timedelta) -> str:
+    """Write a length of time as users do, in the largest unit that has no remainder.
+
+    >>> to_text(timedelta(days=365)), to_text(timedelta(hours=1)), to_text(timedelta(seconds=90))
+    ('365 days', '1 hour', '90 seconds')
+    """
+    seconds = length.total_seconds()
+    units = (("day", 86400), ("hour", 3600), ("minute", 60))
+    unit, size = next((u for u in units if seconds >= u[1] and not seconds % u[1]), ("second", 1))
+    return f"{seconds / size:g} {unit}{'' if seconds == size else 's'}"

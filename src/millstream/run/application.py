@@ -15,10 +15,12 @@ from millstream.run.lease import Lease
 from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.spark.report import silent
-from millstream.spark.session import open_session, warm_up
+from millstream.spark.session import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
 
     from millstream.lake.home import Home
     from millstream.model.graph import Graph
@@ -42,12 +44,12 @@ class ApplicationRun:
         graph: Graph,
         home: Home,
         *,
-        master: str,
+        connect: Callable[..., SparkSession],
         options: Mapping[str, Any],
         tell: Callable[[Event], None] = lambda _: None,
         report: Report = silent,
     ) -> ApplicationRun:
-        """Lock the home, start Spark, and open every query; nothing runs yet.
+        """Lock the home, start Spark by `connect`, and open every query; nothing runs yet.
 
         Raises:
             HomeLockedError: Another driver holds the home.
@@ -59,7 +61,7 @@ class ApplicationRun:
             home.prepare(graph.app, sources=[s.name for s in graph.sources if not s.live])
             lease = Lease.acquire(home, takeover=bool(options.get("takeover")))
             try:
-                spark = open_session(graph.app, master=master, log_dir=home.logs, report=report)
+                spark = connect(log_dir=home.logs, report=report)
                 warm_up(spark)
                 runner = Runner(graph, queries, spark, lease, manner, tell)
                 runner.open()

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import TimestampType
 
-from millstream.declare import described, relative
+from millstream.declare import described
 from millstream.errors import (
     ColumnMissingError,
     ColumnReservedError,
@@ -20,6 +20,7 @@ from millstream.errors import (
     NotADataFrameError,
     QueryRefusedError,
     RuleRefusedError,
+    relative,
 )
 from millstream.lake.landing import Landing
 from millstream.lake.table import RESERVED

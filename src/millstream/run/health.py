@@ -20,15 +20,20 @@ _WITHOUT_CHECKPOINT = ("", "recompute", "batch")
 """What tables say of their query that are written by none."""
 
 
-def examine(home: Home) -> Mapping[str, Checkpoint]:
-    """Look at every checkpoint of a home, and at those that should be there."""
+def examine(home: Home, *, deep: bool = True) -> Mapping[str, Checkpoint]:
+    """Look at every checkpoint of a home, and at those that should be there.
+
+    Args:
+        home: The home.
+        deep: Whether every file of the state is read; else only sizes are looked at.
+    """
     folder = home.path / "checkpoints"
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     tables = {name: facts_of(home.table(name)) for name in home.tables}
     for name, facts in tables.items():
         if facts.query_id not in _WITHOUT_CHECKPOINT and not name.endswith(QUARANTINE):
             names.add(name)
-    return {name: _checkpoint(home, name, tables.get(name)) for name in sorted(names)}
+    return {name: _checkpoint(home, name, tables.get(name), deep=deep) for name in sorted(names)}
 
 
 def refuse_if_damaged(query: str, path: Path, held: Facts) -> None:
@@ -55,9 +60,9 @@ def damage_of(home: Home, query: str) -> CheckpointDamagedError | None:
     return None
 
 
-def _checkpoint(home: Home, name: str, facts: Facts | None) -> Checkpoint:
+def _checkpoint(home: Home, name: str, facts: Facts | None, *, deep: bool = True) -> Checkpoint:
     held = Held(facts.query_id, facts.batch) if facts is not None else Held()
-    return Checkpoint(home.checkpoint(name), held)
+    return Checkpoint(home.checkpoint(name), held, deep=deep)
 
 
 def _damaged(query: str, checkpoint: Checkpoint, file: str, why: str) -> CheckpointDamagedError:

@@ -67,6 +67,16 @@ class Lease:
         self.release()
 
 
+def refuse_if_held(home: Home) -> None:
+    """Make sure that no driver holds a home.
+
+    Raises:
+        HomeLockedError: One does.
+    """
+    for epoch in _epochs(home.lease)[-1:] if home.lease.exists() else ():
+        _refuse_if_held(home, home.lease / f"{epoch:08d}")
+
+
 def _epochs(folder: Path) -> list[int]:
     return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit())
 

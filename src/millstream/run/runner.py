@@ -82,7 +82,7 @@ class Runner:
         """
         for query in self._plan:
             for source in self._read_directly(query):
-                source.connector.reach(self._spark, source.name, source.at)
+                source.connector.reach(self._spark, source.name, source.connector_at)
             running = self._open(query)
             self.queries.append(Supervised(query, running, self._trigger(query)))
 

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+CACHE_VARIABLE = "MILLSTREAM_CACHE"
+
+
 def cache_dir() -> Path:
     """Find the cache: `$MILLSTREAM_CACHE`, else the user's cache folder."""
-    if chosen := os.environ.get("MILLSTREAM_CACHE"):
+    if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).absolute()
     shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(shared).absolute() / "millstream"

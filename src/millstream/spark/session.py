@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import ForeignSessionError, SparkStartError
+from millstream.settings.secret import Secret, revealed
 from millstream.spark.archive import archive_flags, make_archive
 from millstream.spark.cache import cache_dir
 from millstream.spark.defaults import MARK, is_local, settings
@@ -22,7 +23,7 @@ from millstream.spark.java import find_java
 from millstream.spark.report import silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from pyspark import SparkConf
@@ -117,10 +118,13 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
         os.environ["PYSPARK_PYTHON"] = sys.executable
     log_dir.mkdir(parents=True, exist_ok=True)
     log = log_dir.absolute() / "spark.log"
-    everything = SparkConf(loadDefaults=False).setAppName(name).setAll(list(conf.items()))
+    everything = SparkConf(loadDefaults=False).setAppName(name)
+    for key, value in conf.items():
+        everything.set(key, revealed(value))
+    hidden = [key for key, value in conf.items() if isinstance(value, Secret)]
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
-        gateway = SparkContext._gateway or _launch(everything, log)
+        gateway = SparkContext._gateway or _launch(everything, log, hidden=hidden)
         spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
     except (PySparkException, Py4JError) as error:
         cause = str(getattr(error, "java_exception", error))
@@ -132,19 +136,24 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
     return spark
 
 
-def _launch(conf: SparkConf, log: Path) -> Any:
-    """Launch the JVM in a session of its own, all it prints going to the log."""
-    from pyspark import java_gateway
+def _launch(conf: SparkConf, log: Path, *, hidden: Collection[str]) -> Any:
+    """Launch the JVM in a session of its own, all it prints going to the log.
+
+    Anyone can read its command line, so hidden settings are not there; Spark is told them later.
+    """
+    from pyspark import SparkConf, java_gateway
 
     layout = log.with_name("log4j2.properties")
     layout.write_text(_LOG4J.format(log=log))
     flag = shlex.quote(f"-Dlog4j2.configurationFile={layout}")
     options = conf.get("spark.driver.extraJavaOptions", "")
     conf.set("spark.driver.extraJavaOptions", f"{flag} {options}")
+    seen = [(key, value) for key, value in conf.getAll() if key not in hidden]
+    visible = SparkConf(loadDefaults=False).setAll(seen)
     with log.open("ab") as output:
         channels = {"stdout": output, "stderr": output, "start_new_session": True}
         with _ended_if_interrupted(java_gateway):
-            return java_gateway.launch_gateway(conf, channels)  # type: ignore[no-untyped-call]
+            return java_gateway.launch_gateway(visible, channels)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
@@ -183,5 +192,5 @@ def _running_session(conf: Mapping[str, str]) -> SparkSession | None:
     spark = SparkSession(context)
     for key, value in conf.items():
         if spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
+            spark.conf.set(key, revealed(value))
     return spark

@@ -1,0 +1,106 @@
+"""An account of every setting: its value as it may be shown, and where it came from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from millstream.bind.kind import keys_of, kinds, name_of
+from millstream.errors import relative
+from millstream.model.dataset import Source
+from millstream.model.duration import to_text
+from millstream.settings import Setting
+from millstream.settings.profile import joined
+from millstream.settings.secret import Secret
+from millstream.spark.cache import CACHE_VARIABLE, cache_dir
+from millstream.spark.defaults import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.bind.apply import Bound
+    from millstream.settings.profile import Entry, Profile
+
+
+_PRIVATE = re.compile(r"(?i)secret|password|passphrase|token|access.?key|credential|jaas")
+"""Names of settings whose values Spark hides as well."""
+
+
+def account(
+    bound: Bound, profile: Profile, *, home: Setting, master: Setting
+) -> Mapping[str, Setting]:
+    """Name every setting of an app, in the order in which people look for them."""
+    file = Setting(relative(str(profile.file)), "found") if profile.file else None
+    rows = {
+        "profile": profile.name,
+        "file": file or Setting("none", "beside the app and above, no millstream.toml"),
+        "home": home,
+        "master": master,
+        "cache": _cache(),
+    }
+    for dataset in bound.declared:
+        if isinstance(dataset, Source):
+            rows |= _source(dataset, joined(profile.sources.get(dataset.name, {})))
+    return rows | _spark(bound, profile, master.value)
+
+
+def shown(name: str, value: object) -> str:
+    """Write a value as it may be seen: not at all if the code has put a password there.
+
+    >>> shown("kafka.ssl.key.password", "hunter2"), shown("header", True)
+    ('(not shown)', 'true')
+    """
+    if _PRIVATE.search(name) and not isinstance(value, Secret):
+        return "(not shown)"
+    if isinstance(value, timedelta):
+        return to_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cache() -> Setting:
+    by_variable = f"environment ({CACHE_VARIABLE})"
+    return Setting(str(cache_dir()), by_variable if os.environ.get(CACHE_VARIABLE) else "default")
+
+
+def _source(source: Source, said: Mapping[str, Entry]) -> dict[str, Setting]:
+    connector: Any = source.connector
+    in_code, is_bound = f"code ({source.at})", source.bound_at is not None
+    rest = "default" if is_bound and "kind" in said else in_code
+    kind = said["kind"].origin if is_bound and "kind" in said else in_code
+    name = f"sources.{source.name}"
+    chosen: type = type(connector)
+    rows = {f"{name}.kind": Setting(name_of(chosen), kind)}
+    if chosen in kinds().values():
+        for key in keys_of(chosen):
+            for path, value in _parts(key, getattr(connector, key)):
+                origin = said[path].origin if is_bound and path in said else rest
+                rows[f"{name}.{path}"] = Setting(shown(path, value), origin)
+    told = {"schema": connector.schema, "event_time": source.event_time}
+    told |= {"watermark": source.watermark}
+    rows |= {f"{name}.{k}": Setting(shown(k, v), in_code) for k, v in told.items() if v is not None}
+    return rows
+
+
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from _parts(f"{path}.{field.name}", getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _parts(f"{path}.{key}", below)
+    elif value is not None:
+        yield path, value
+
+
+def _spark(bound: Bound, profile: Profile, master: str) -> dict[str, Setting]:
+    """Give Spark's settings; of those that are added to ours, the user's part."""
+    ours = settings(master, {}, jars=(), java_flags=())
+    rows = {key: Setting(value, "default") for key, value in ours.items() if value}
+    origins = profile.spark
+    rows |= {k: Setting(shown(k, v), origins[k].origin) for k, v in bound.spark.items()}
+    rows.pop("spark.master")
+    return dict(sorted(rows.items()))

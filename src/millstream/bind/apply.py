@@ -1,0 +1,229 @@
+"""A profile applied: sources that come from elsewhere, Spark settings, and all that is wrong."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds, name_of
+from millstream.errors import (
+    ColumnsFixedError,
+    KeyRequiredError,
+    MillstreamError,
+    SchemaError,
+    SparkSettingRefusedError,
+    UnknownKeyError,
+    UnknownKindError,
+    UnknownSourceError,
+    ValueRefusedError,
+)
+from millstream.model.dataset import Source
+from millstream.model.duration import parse_duration
+from millstream.model.schema import Schema
+from millstream.settings.profile import got, joined
+from millstream.settings.secret import expand, has_variable
+from millstream.spark.defaults import OWNED, is_seen_by_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from millstream.model.dataset import Dataset
+    from millstream.settings.profile import Entry, Names, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What the code declares, as a profile would have it."""
+
+    declared: tuple[Dataset, ...]
+    spark: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[MillstreamError, ...] = ()
+
+
+def bind(declared: Sequence[Dataset], profile: Profile) -> Bound:
+    """Apply a profile; what is bound wrongly stays as the code says."""
+    reader = _Reader()
+    said = dict(profile.sources)
+    bound = [
+        reader.source(dataset, said[dataset.name])
+        if isinstance(dataset, Source) and dataset.name in said
+        else dataset
+        for dataset in declared
+    ]
+    names = [dataset.name for dataset in declared if isinstance(dataset, Source)]
+    for name in sorted(said.keys() - set(names)):
+        at = next(iter(said[name].values())).at
+        reader.faults.append(UnknownSourceError(name, declared=names, at=at))
+    return Bound(tuple(bound), reader.spark(profile.spark), (*profile.faults, *reader.faults))
+
+
+class _RefusedError(Exception):
+    """Something was found wrong, and is among the faults."""
+
+
+class _Reader:
+    """Turns what is written into values, and collects what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.faults: list[MillstreamError] = []
+
+    def spark(self, entries: Mapping[str, Entry]) -> dict[str, str]:
+        settings = {}
+        for name, entry in entries.items():
+            if name in OWNED:
+                why = OWNED[name]
+                self.faults.append(SparkSettingRefusedError(name, why=why, at=entry.at))
+                continue
+            try:
+                settings[name] = self._spark_text(name, entry)
+            except _RefusedError:
+                continue
+        return settings
+
+    def _spark_text(self, name: str, entry: Entry) -> str:
+        text = _as_spark_writes(entry.value)
+        if has_variable(text) and is_seen_by_all(name):
+            expected = "it plainly: it is on the JVM's command line, which anyone can read"
+            self._refuse_value(name, entry, expected)
+        return self._text(name, entry, text)
+
+    def source(self, source: Source, said: Mapping[Names, Entry]) -> Source:
+        try:
+            return self._bound(source, said)
+        except _RefusedError:
+            return source
+
+    def _bound(self, source: Source, said: Mapping[Names, Entry]) -> Source:
+        at, before = next(iter(said.values())).at, len(self.faults)
+        entries = {path: entry for path, entry in said.items() if path}
+        kind, given = self._kind(source, entries.pop(("kind",), None), at)
+        values = given | self._values(f"sources.{source.name}", kind, entries)
+        there = {*values, *(path[0] for path in entries)}
+        for key in keys_of(kind).values():
+            if key.is_required and key.name not in there:
+                missing = KeyRequiredError(source.name, kind=name_of(kind), key=key.name, at=at)
+                self.faults.append(missing)
+        if len(self.faults) > before:
+            raise _RefusedError
+        bound = replace(source, connector=kind(**values), bound_at=at)
+        if _columns(bound) not in (None, _columns(source)):
+            gives = str(bound.connector.schema)
+            self._refuse(ColumnsFixedError(source.name, kind=name_of(kind), gives=gives, at=at))
+        return bound
+
+    def _kind(self, source: Source, entry: Entry | None, at: Any) -> tuple[type, dict[str, Any]]:
+        """Choose the connector, and what the code says of it: all if it stays the same."""
+        connector: Any = source.connector
+        if entry is None:
+            if type(connector) not in kinds().values():
+                known = tuple(kinds())
+                told = name_of(type(connector))
+                self._refuse(UnknownKindError(told, source=source.name, known=known, at=at))
+            kept = (f.name for f in fields(connector) if f.init)
+            return type(connector), {name: getattr(connector, name) for name in kept}
+        if not isinstance(entry.value, str):
+            self._refuse_value(f"sources.{source.name}.kind", entry, "a text")
+        if entry.value not in kinds():
+            known = tuple(kinds())
+            error = UnknownKindError(entry.value, source=source.name, known=known, at=entry.at)
+            self._refuse(error)
+        kind = kinds()[entry.value]
+        stays = {"schema": connector.schema, "event_time": source.event_time}
+        return kind, {f.name: stays[f.name] for f in fields(kind) if f.name in INHERITED}
+
+    def _values(self, where: str, kind: type, entries: Mapping[Names, Entry]) -> dict[str, Any]:
+        """Read the keys of a connector, or of a table in it."""
+        keys, values = keys_of(kind), dict[str, Any]()
+        for name in dict.fromkeys(path[0] for path in entries):
+            below = {path[1:]: entry for path, entry in entries.items() if path[0] == name}
+            full, first = f"{where}.{name}", next(iter(below.values()))
+            if name not in keys:
+                known = ["kind", *keys] if kind in kinds().values() else list(keys)
+                self.faults.append(UnknownKeyError(name, table=where, known=known, at=first.at))
+                continue
+            try:
+                values[name] = self._value(full, keys[name], below)
+            except _RefusedError:
+                continue
+        return values
+
+    def _value(self, where: str, key: Key, below: Mapping[Names, Entry]) -> Any:
+        if is_dataclass(key.type):
+            if () in below and below[()].value != {}:
+                self._refuse_value(where, below[()], key.expected)
+            part: Any = key.type
+            return part(**self._values(where, part, {p: e for p, e in below.items() if p}))
+        if key.is_table:
+            return self._table(where, key, below)
+        if () not in below:
+            entry = next(iter(below.values()))
+            self._refuse(
+                ValueRefusedError(where, got="a table", expected=key.expected, at=entry.at)
+            )
+        entry = below[()]
+        if key.is_list:
+            return self._texts(where, key, entry)
+        return self._scalar(where, key, entry)
+
+    def _table(self, where: str, key: Key, below: Mapping[Names, Entry]) -> dict[str, Any]:
+        if () in below and below[()].value != {}:
+            self._refuse_value(where, below[()], key.expected)
+        table = {}
+        for name, entry in joined({p: e for p, e in below.items() if p}).items():
+            value = entry.value
+            if not isinstance(value, str | int | bool | float):
+                expected = "a text, a number or a boolean"
+                self._refuse_value(f"{where}.{name}", entry, expected)
+            table[name] = self._text(where, entry, value) if isinstance(value, str) else value
+        return table
+
+    def _texts(self, where: str, key: Key, entry: Entry) -> tuple[str, ...]:
+        if not isinstance(entry.value, list) or not all(isinstance(v, str) for v in entry.value):
+            self._refuse_value(where, entry, key.expected)
+        return tuple(self._text(where, entry, text) for text in entry.value)
+
+    def _scalar(self, where: str, key: Key, entry: Entry) -> Any:
+        value, wanted = entry.value, key.type
+        if typing.get_origin(wanted) is Literal:
+            if value not in typing.get_args(wanted):
+                self._refuse_value(where, entry, key.expected)
+            return value
+        if wanted is float and type(value) is int:
+            return float(value)
+        if wanted is timedelta and isinstance(value, str):
+            try:
+                return parse_duration(value)
+            except ValueError:
+                self._refuse_value(where, entry, key.expected)
+        # A boolean is an integer to Python.
+        if wanted not in SCALARS or type(value) is not wanted:
+            self._refuse_value(where, entry, key.expected)
+        return self._text(where, entry, value) if wanted is str else value
+
+    def _text(self, key: str, entry: Entry, text: str) -> str:
+        try:
+            return expand(text, key=key, at=entry.at)
+        except MillstreamError as error:
+            self.faults.append(error)
+            raise _RefusedError from error
+
+    def _refuse_value(self, where: str, entry: Entry, expected: str) -> typing.NoReturn:
+        told = got(entry.value)
+        self._refuse(ValueRefusedError(where, got=told, expected=expected, at=entry.at))
+
+    def _refuse(self, error: MillstreamError) -> typing.NoReturn:
+        self.faults.append(error)
+        raise _RefusedError
+
+
+def _as_spark_writes(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _columns(source: Source) -> Schema | None:
+    try:
+        return Schema.parse(source.connector.schema)
+    except SchemaError:
+        return None

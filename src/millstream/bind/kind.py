@@ -1,0 +1,116 @@
+"""The kinds of connector a profile can name, and their keys: read off the connectors themselves."""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import timedelta
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+from millstream import connectors
+
+INHERITED = ("schema", "event_time")
+"""Fields that stay as the code says, whatever a source is bound to."""
+
+SCALARS: Mapping[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    timedelta: 'a length of time such as "10 minutes"',
+}
+_TYPING_ONLY = {"Mapping": Mapping, "Sequence": Sequence, "Callable": Callable}
+"""Names that modules import for type checkers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Something that can be said of a source."""
+
+    name: str
+    type: Any
+    """A scalar, a Literal, `Sequence[str]`, `Mapping[str, …]` or a dataclass of keys."""
+    default: Any = MISSING
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it must be said."""
+        return self.default is MISSING
+
+    @property
+    def expected(self) -> str:
+        """Say what may be written."""
+        if self.type in SCALARS:
+            return SCALARS[self.type]
+        if typing.get_origin(self.type) is Literal:
+            return " or ".join(f'"{choice}"' for choice in typing.get_args(self.type))
+        return "an array of texts" if self.is_list else "a table"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it holds several texts."""
+        return typing.get_origin(self.type) in (Sequence, tuple)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it holds names of the user's own choice."""
+        return typing.get_origin(self.type) is Mapping
+
+
+@cache
+def kinds() -> Mapping[str, type]:
+    """Find every connector whose settings can be written down."""
+    found = {}
+    for module in pkgutil.iter_modules(connectors.__path__):
+        name = f"{connectors.__name__}.{module.name}"
+        for kind in vars(import_module(name)).values():
+            if isinstance(kind, type) and kind.__module__ == name and _is_connector(kind):
+                found[name_of(kind)] = kind
+    return {name: kind for name, kind in sorted(found.items()) if keys_of(kind)}
+
+
+def name_of(kind: type) -> str:
+    """Name a connector as profiles do."""
+    return kind.__name__.lower()
+
+
+@cache
+def keys_of(kind: type) -> Mapping[str, Key]:
+    """Find what can be said of a kind of connector, or of a part of its settings."""
+    keys = (_key(kind, field) for field in fields(kind))
+    return {key.name: key for key in keys if key is not None}
+
+
+def _is_connector(kind: type) -> bool:
+    return is_dataclass(kind) and hasattr(kind, "read") and hasattr(kind, "codec")
+
+
+def _key(kind: type, field: Field[Any]) -> Key | None:
+    if field.name.startswith("_") or field.name in INHERITED or not field.init:
+        return None
+    try:
+        declared = _without_none(eval(str(field.type), _names(kind)))
+    except NameError:
+        return None
+    is_simple = declared in SCALARS or is_dataclass(declared)
+    if not is_simple and typing.get_origin(declared) not in (Literal, Mapping, Sequence, tuple):
+        return None
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return Key(field.name, declared, default)
+
+
+def _names(kind: type) -> dict[str, Any]:
+    return vars(sys.modules[kind.__module__]) | _TYPING_ONLY
+
+
+def _without_none(declared: Any) -> Any:
+    if typing.get_origin(declared) not in (typing.Union, types.UnionType):
+        return declared
+    [kept, *others] = [choice for choice in typing.get_args(declared) if choice is not type(None)]
+    return declared if others else kept

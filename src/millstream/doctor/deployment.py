@@ -1,0 +1,46 @@
+"""Whether a run could go on in a home."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.doctor.diagnosis import Diagnosis
+from millstream.errors import HomeLockedError, MillstreamError, listed
+from millstream.run.health import examine
+from millstream.run.lease import refuse_if_held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.lake.home import Home
+
+
+def look_at_home(home: Home, app: str) -> Iterator[Diagnosis]:
+    """Look at what is deployed in a home; nothing, if nothing has run there."""
+    if not home.path.exists():
+        return
+    try:
+        home.verify(app)
+    except MillstreamError as error:
+        yield Diagnosis.of("deployed", error)
+        return
+    yield driver(home)
+    yield checkpoints(home)
+
+
+def driver(home: Home) -> Diagnosis:
+    """See whether a driver holds the home."""
+    try:
+        refuse_if_held(home)
+    except HomeLockedError as error:
+        return Diagnosis("driver", "warn", error.what, error.fix)
+    return Diagnosis("driver", "ok", "none runs")
+
+
+def checkpoints(home: Home) -> Diagnosis:
+    """Look for damage; of the state, only sizes are looked at."""
+    found = examine(home, deep=False)
+    if damaged := [name for name, checkpoint in found.items() if checkpoint.damage]:
+        fix = "`millstream checkpoint inspect APP` names the files, `… repair` mends them"
+        return Diagnosis("checkpoints", "bad", f"damaged: {listed(damaged)}", fix)
+    return Diagnosis("checkpoints", "ok", f"{len(found)} sound")

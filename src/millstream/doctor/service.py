@@ -1,0 +1,46 @@
+"""Whether the servers that an app names can be reached from here."""
+
+from __future__ import annotations
+
+import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from millstream.doctor.diagnosis import Diagnosis, within
+from millstream.settings.secret import revealed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.model.graph import Graph
+
+_ANSWERS_WITHIN_S = 2.0
+_MASTER = re.compile(r"spark://([^,]+)")
+
+
+def look_at_services(graph: Graph, *, master: str) -> Iterator[Diagnosis]:
+    """Call the Spark master and the servers of every source, all at once."""
+    called = [(f"source {s.name}", a) for s in graph.sources for a in _addresses(s.connector)]
+    if cluster := _MASTER.match(master):
+        called.append(("master", cluster[1]))
+    if called:
+        with ThreadPoolExecutor(len(called)) as callers:
+            yield from callers.map(lambda call: reach(*call), called)
+
+
+def reach(subject: str, address: str) -> Diagnosis:
+    """Open a connection to `host:port`, and close it."""
+    host, _, port = revealed(address).rpartition(":")
+    if not host or not port.isdigit():
+        return Diagnosis(subject, "bad", f"{str(address)!r} is no address", "write host:port")
+    whom = (host.strip("[]"), int(port))
+    error = within(_ANSWERS_WITHIN_S, lambda: socket.create_connection(whom).close())
+    if error is None:
+        return Diagnosis(subject, "ok", f"{address} answers")
+    what = f"{address} does not answer: {error.strerror or type(error).__name__}"
+    return Diagnosis(subject, "bad", what, "start it, mend the address, or open the network to it")
+
+
+def _addresses(connector: object) -> tuple[str, ...]:
+    return getattr(connector, "addresses", ())

@@ -1,0 +1,62 @@
+"""Typed settings with one order: command line, environment, millstream.toml, code, default."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__version__ = version("millstream")
+
+HOME_VARIABLE = "MILLSTREAM_HOME"
+MASTER_VARIABLE = "MILLSTREAM_MASTER"
+PROFILE_VARIABLE = "MILLSTREAM_PROFILE"
+
+DEFAULT_PROFILE = "default"
+"""The profile that is meant where none is named, and that all others inherit from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value and where it came from."""
+
+    value: str
+    origin: str
+
+
+def resolve_home(
+    given: str | Path | None,
+    *,
+    app: str,
+    profile: Setting | None = None,
+    code: Setting | None = None,
+) -> Setting:
+    """Choose the home; by default `.millstream/<app>`."""
+    default = Setting(f".millstream/{app}", "default")
+    return given_in(given, HOME_VARIABLE) or profile or code or default
+
+
+def resolve_master(
+    given: str | None, *, profile: Setting | None = None, code: Setting | None = None
+) -> Setting:
+    """Choose Spark's master; by default `local[*]`."""
+    default = Setting("local[*]", "default")
+    return given_in(given, MASTER_VARIABLE) or profile or code or default
+
+
+def resolve_profile(given: str | None) -> Setting:
+    """Choose the profile by its name."""
+    return given_in(given, PROFILE_VARIABLE) or Setting(DEFAULT_PROFILE, "default")
+
+
+def given_in(given: str | Path | None, variable: str) -> Setting | None:
+    """Take what was given on the command line, else in a variable of the environment."""
+    if given:
+        return Setting(str(given), "command line")
+    if found := os.environ.get(variable):
+        return Setting(found, f"environment ({variable})")
+    return None

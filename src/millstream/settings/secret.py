@@ -1,0 +1,89 @@
+"""Values from the environment: used as they are, shown only as they are written."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Self, TypeVar, cast
+
+from millstream.errors import ValueRefusedError, VariableMissingError, conceal
+
+if TYPE_CHECKING:
+    from millstream.errors import Location
+
+Value = TypeVar("Value")
+
+_VARIABLE = re.compile(r"\$(\$\{)|(\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?)")
+"""`$${` for a plain `${`; else `${NAME}` or `${NAME:-default}`, or what looks like it."""
+
+
+class Secret(str):
+    """A text that prints as it was written, such as `${KAFKA_PASSWORD}`."""
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, value: str, written: str) -> Self:
+        """Have `written` shown for a value."""
+        secret = super().__new__(cls, value)
+        secret.written = written
+        return secret
+
+    def __repr__(self) -> str:
+        return repr(self.written)
+
+    def __str__(self) -> str:
+        return self.written
+
+    def __format__(self, spec: str) -> str:
+        return format(self.written, spec)
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return (str.__str__(self), self.written)
+
+
+def revealed(value: Value) -> Value:
+    """Give a value as whoever works with it must have it.
+
+    >>> secret = Secret("hunter2", "${PASSWORD}")
+    >>> str(secret), revealed(secret), revealed(3)
+    ('${PASSWORD}', 'hunter2', 3)
+    """
+    return cast("Value", str.__str__(value)) if isinstance(value, Secret) else value
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """Take a list with commas apart; what is part of a secret is one.
+
+    >>> parts_of("a:1, b:2"), parts_of(Secret("a:1,b:2", "${SERVERS}"))
+    (('a:1', 'b:2'), ('part 1 of ${SERVERS}', 'part 2 of ${SERVERS}'))
+    """
+    parts = [part.strip() for part in revealed(text).split(",") if part.strip()]
+    if not isinstance(text, Secret):
+        return tuple(parts)
+    return tuple(Secret(part, f"part {n} of {text}") for n, part in enumerate(parts, 1))
+
+
+def has_variable(text: str) -> bool:
+    """Tell whether a text is to be filled in from the environment."""
+    return any(not found[1] for found in _VARIABLE.finditer(text))
+
+
+def expand(text: str, *, key: str, at: Location) -> str:
+    """Fill in the variables of a text.
+
+    Raises:
+        ValueRefusedError: A `${` begins no variable.
+        VariableMissingError: A variable is not set and has no default.
+    """
+    found = [match for match in _VARIABLE.finditer(text) if not match[1]]
+    if any(match[3] is None for match in found):
+        expected = "${NAME} or ${NAME:-default}; a plain ${ is written $${"
+        raise ValueRefusedError(key, got=repr(text), expected=expected, at=at)
+    values = {match[2]: os.environ.get(match[3]) or match[4] for match in found}
+    if missing := [match[3] for match in found if values[match[2]] is None]:
+        raise VariableMissingError(key, names=missing, at=at)
+    for written, value in values.items():
+        conceal(value or "", written)
+    expanded = _VARIABLE.sub(lambda match: match[1] or values[match[2]] or "", text)
+    return Secret(expanded, text) if found else expanded

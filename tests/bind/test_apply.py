@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.graphs import source, table
+
+from millstream.bind import bind
+from millstream.connectors.files import Files
+from millstream.connectors.generator import Generator
+from millstream.connectors.kafka import Kafka
+from millstream.connectors.memory import Memory
+from millstream.model.dataset import CsvOptions, Source
+from millstream.settings.profile import read_profile
+
+if TYPE_CHECKING:
+    from millstream.bind import Bound
+
+SCHEMA = "id BIGINT, at TIMESTAMP"
+IN_CODE = Files("in", format="csv", schema=SCHEMA, csv=CsvOptions(sep=";"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MILLSTREAM_PROFILE", raising=False)
+    return tmp_path
+
+
+def bound(text: str, orders: Source | None = None) -> Bound:
+    """Apply a default profile to an app with a source `orders` and a table that reads it."""
+    Path("millstream.toml").write_text(text)
+    orders = orders or source("orders", connector=IN_CODE, event_time="at", watermark="1 hour")
+    return bind([orders, table("paid", "orders")], read_profile(Path.cwd()))
+
+
+def orders_of(text: str, orders: Source | None = None) -> Source:
+    result = bound(text, orders)
+    assert result.faults == ()
+    [found] = [dataset for dataset in result.declared if isinstance(dataset, Source)]
+    return found
+
+
+def faults_of(keys: str) -> list[str]:
+    result = bound(f"[profile.default.sources.orders]\n{keys}\n")
+    assert bound("").declared[0] == result.declared[0]
+    return [str(fault) for fault in result.faults]
+
+
+def test_a_source_comes_from_elsewhere_and_keeps_its_schema_and_its_times() -> None:
+    orders = orders_of(
+        "[profile.default.sources.orders]\n"
+        'kind = "kafka"\n'
+        'topic = "orders"\n'
+        'bootstrap_servers = "host:9092"\n'
+        'starting_offsets = "latest"\n'
+        "[profile.default.sources.orders.options]\n"
+        "maxOffsetsPerTrigger = 10\n"
+        '"kafka.security.protocol" = "SSL"\n'
+        'kafka.ssl.truststore.type = "PEM"\n'
+    )
+
+    assert orders.connector == Kafka(
+        "orders",
+        "host:9092",
+        schema=SCHEMA,
+        starting_offsets="latest",
+        options={
+            "maxOffsetsPerTrigger": 10,
+            "kafka.security.protocol": "SSL",
+            "kafka.ssl.truststore.type": "PEM",
+        },
+    )
+    assert (orders.event_time, orders.watermark) == ("at", "1 hour")
+    assert (str(orders.connector_at), str(orders.at)) == ("millstream.toml:2", "app.py:7")
+
+
+def test_without_a_kind_the_connector_of_the_code_is_changed() -> None:
+    orders = orders_of('[profile.default.sources.orders]\npath = "/data/in"\n')
+
+    assert orders.connector == replace(IN_CODE, path="/data/in")
+
+
+def test_tables_in_a_connector_are_read() -> None:
+    orders = orders_of(
+        "[profile.default.sources.orders]\n"
+        'kind = "files"\npath = "in"\nformat = "csv"\ncsv = { sep = "|", header = true }\n'
+    )
+
+    assert orders.connector == Files(
+        "in", format="csv", schema=SCHEMA, csv=CsvOptions(sep="|", header=True)
+    )
+
+
+def test_made_up_records_have_the_event_time_of_the_source() -> None:
+    orders = orders_of(
+        "[profile.default.sources.orders]\n"
+        'kind = "generator"\nrate = 5\nlate = 1\nlate_by = "2 hours"\n'
+    )
+
+    assert orders.connector == Generator(
+        SCHEMA, rate=5, event_time="at", late=1.0, late_by=timedelta(hours=2)
+    )
+
+
+def test_what_is_not_bound_is_left_alone() -> None:
+    memory = source("orders", connector=Memory(SCHEMA))
+
+    assert orders_of("", memory) is memory
+
+
+def test_every_fault_of_a_source_is_told() -> None:
+    keys = (
+        'kind = "kafka"\ntopc = "orders"\nformat = 3\n'
+        'starting_offsets = "newest"\noptions = [1]\nschema = "id INT"'
+    )
+
+    assert faults_of(keys) == [
+        "[UNKNOWN_KEY] 'topc' is no key of 'sources.orders'\n"
+        "  at:  millstream.toml:3\n"
+        "  fix: did you mean 'topic'? keys are bootstrap_servers, format, kind, options, "
+        "starting_offsets, topic",
+        "[VALUE_REFUSED] 'sources.orders.format' is 3 (an integer)\n"
+        "  at:  millstream.toml:4\n"
+        "  fix: write a text",
+        "[VALUE_REFUSED] 'sources.orders.starting_offsets' is 'newest' (a text)\n"
+        "  at:  millstream.toml:5\n"
+        '  fix: write "earliest" or "latest"',
+        "[VALUE_REFUSED] 'sources.orders.options' is an array\n"
+        "  at:  millstream.toml:6\n"
+        "  fix: write a table",
+        "[UNKNOWN_KEY] 'schema' is no key of 'sources.orders'\n"
+        "  at:  millstream.toml:7\n"
+        "  fix: keys are bootstrap_servers, format, kind, options, starting_offsets, topic",
+        "[KEY_REQUIRED] source 'orders' has kind 'kafka' and no 'topic'\n"
+        "  at:  millstream.toml:2\n"
+        "  fix: say it: topic = …",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "fault"),
+    [
+        ('kind = "kafak"', "fix: did you mean 'kafka'? kinds are files, generator, kafka, rate"),
+        ("kind = 3", "'sources.orders.kind' is 3 (an integer)"),
+        ('kind = "generator"\nrate = true', "'sources.orders.rate' is True (a boolean)"),
+        ('kind = "generator"\nrate = 1.5', "'sources.orders.rate' is 1.5 (a number)"),
+        ('kind = "generator"\nlate_by = "soon"', "'sources.orders.late_by' is 'soon' (a text)"),
+        ('kind = "files"\npath = { a = 1 }', "'sources.orders.path' is a table"),
+        ('kind = "files"\npath = "in"\ncsv = 3', "'sources.orders.csv' is 3 (an integer)"),
+        ('kind = "files"\npath = "in"\ncsv.sp = "x"', "did you mean 'sep'?"),
+        ('kind = "files"\npath = "in"\noptions.a = [1]', "'sources.orders.options.a' is an array"),
+        ('kind = "rate"', "which gives 'timestamp TIMESTAMP, value BIGINT'"),
+    ],
+)
+def test_a_wrong_value_is_refused(keys: str, fault: str) -> None:
+    [told] = faults_of(keys)
+
+    assert fault in told
+
+
+def test_a_source_that_the_app_does_not_declare_is_refused() -> None:
+    [fault] = bound("[profile.default.sources.ordrs]\n").faults
+
+    assert str(fault) == (
+        "[UNKNOWN_SOURCE] source 'ordrs' is bound, but the app does not declare it\n"
+        "  at:  millstream.toml:1\n"
+        "  fix: did you mean 'orders'? sources are orders"
+    )
+
+
+def test_the_connector_of_the_code_must_be_one_that_can_be_written_down() -> None:
+    memory = source("orders", connector=Memory(SCHEMA))
+
+    [fault] = bound('[profile.default.sources.orders]\npath = "x"\n', memory).faults
+
+    assert str(fault).splitlines()[0] == "[UNKNOWN_KIND] source 'orders' has kind 'memory'"
+
+
+def test_spark_settings_are_texts_as_spark_writes_them() -> None:
+    result = bound(
+        "[profile.default.spark]\n"
+        '"spark.executor.memory" = "4g"\nspark.executor.cores = 2\nspark.ui.enabled = true\n'
+    )
+
+    assert result.spark == {
+        "spark.executor.memory": "4g",
+        "spark.executor.cores": "2",
+        "spark.ui.enabled": "true",
+    }
+
+
+def test_spark_settings_that_break_exactly_once_are_refused_by_name() -> None:
+    result = bound(
+        "[profile.default.spark]\n"
+        'spark.master = "local"\n"spark.sql.files.ignoreMissingFiles" = true\n'
+    )
+
+    assert result.spark == {}
+    assert [str(fault) for fault in result.faults] == [
+        "[SPARK_SETTING_REFUSED] 'spark.master' cannot be set: it has a key of its own, master\n"
+        "  at:  millstream.toml:2\n"
+        "  fix: leave it out",
+        "[SPARK_SETTING_REFUSED] 'spark.sql.files.ignoreMissingFiles' cannot be set: "
+        "rows would be lost without a word\n"
+        "  at:  millstream.toml:3\n"
+        "  fix: leave it out",
+    ]
+
+
+def test_a_secret_cannot_be_where_the_command_line_would_show_it() -> None:
+    [fault] = bound('[profile.default.spark]\n"spark.driver.memory" = "${MEMORY:-4g}"\n').faults
+
+    assert str(fault) == (
+        "[VALUE_REFUSED] 'spark.driver.memory' is '${MEMORY:-4g}' (a text)\n"
+        "  at:  millstream.toml:2\n"
+        "  fix: write it plainly: it is on the JVM's command line, which anyone can read"
+    )
