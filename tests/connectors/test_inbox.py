@@ -61,10 +61,11 @@ def test_a_record_is_acknowledged_when_it_is_landed(inbox: Inbox, landing: Landi
     assert not putting.is_alive()
 
 
-def test_what_comes_while_files_wait_goes_into_one_batch(inbox: Inbox, landing: Landing) -> None:
+def test_what_comes_while_files_wait_goes_into_one_batch(
+    inbox: Inbox, landing: Landing, tmp_path: Path
+) -> None:
     for number in range(2):
-        inbox.offer(f"early {number}")
-        wait_for(lambda number=number: len(landing.lines) == number + 1)
+        wait_for((tmp_path / "orders" / inbox.offer(f"early {number}")).exists)
     for number in range(50):
         inbox.offer(f"later {number}")
     time.sleep(0.1)
@@ -88,8 +89,7 @@ def test_nothing_is_acknowledged_at_once(inbox: Inbox) -> None:
 
 def test_files_have_the_order_in_which_they_came(inbox: Inbox, tmp_path: Path) -> None:
     for number in range(2):
-        inbox.offer(str(number))
-        wait_for(lambda number=number: len(list(tmp_path.glob("orders/*.txt"))) == number + 1)
+        wait_for((tmp_path / "orders" / inbox.offer(str(number))).exists)
     first, second = sorted(tmp_path.glob("orders/*.txt"))
     assert int(first.stat().st_mtime * 1000) < int(second.stat().st_mtime * 1000)
 

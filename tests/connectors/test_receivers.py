@@ -67,6 +67,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def post(port: int, body: str, kind: str = "application/json", path: str = "/") -> tuple[int, Any]:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", body.encode(), {"Content-Type": kind}
@@ -82,7 +87,7 @@ def post(port: int, body: str, kind: str = "application/json", path: str = "/") 
 def test_a_post_is_answered_when_its_records_are_landed(spark: object, tmp_path: Path) -> None:
     port = free_port()
     with running(app_of(Http(port, schema=SCHEMA)), tmp_path):
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        wait_for(lambda: answers(port))
 
         assert post(port, '{"id": 1}') == (200, {"landed": 1})
         assert landed(tmp_path, "id") == [(1,)]

@@ -76,7 +76,7 @@ def _data_source(name: str, reader: Reader) -> Any:
         def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark calls it
             return dict(reader.earliest())
 
-        def latestOffset(self, start: dict[str, Any], _: object) -> dict[str, Any]:  # noqa: N802
+        def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802, ARG002
             return dict(reader.latest(start))
 
         def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -96,7 +96,7 @@ def _data_source(name: str, reader: Reader) -> Any:
         def schema(self) -> str:
             return _RECORDS
 
-        def streamReader(self, _: object) -> Stream:  # noqa: N802
+        def streamReader(self, schema: object) -> Stream:  # noqa: N802, ARG002
             return Stream()
 
     return Source

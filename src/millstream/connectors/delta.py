@@ -56,8 +56,9 @@ class Delta:
 
         path = os.path.abspath(self.path)
         rows = spark.readStream.format("delta").options(**self.options).load(path)
-        origin, position = F.col("_metadata.file_name"), F.col("_metadata.row_index")
-        return rows.select("*", origin.alias("_origin"), position.alias("_position"))
+        # Delta's stream does not say which file a row is from.
+        nowhere = F.lit(None).cast("long")
+        return rows.select("*", F.lit(path).alias("_origin"), nowhere.alias("_position"))
 
     @property
     def _is_there(self) -> bool:

@@ -137,9 +137,8 @@ def _records(body: bytes, kind: str) -> Sequence[bytes]:
     if kind != "application/json":
         return [line for line in body.splitlines() if line]
     try:
-        parts = msgspec.json.decode(body, type=list[msgspec.Raw] | msgspec.Raw)
+        is_array = body.lstrip()[:1] == b"["
+        parts = msgspec.json.decode(body, type=list[msgspec.Raw]) if is_array else [body]
+        return [msgspec.json.format(bytes(part), indent=-1) for part in parts]
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
-    if isinstance(parts, msgspec.Raw):
-        parts = [parts]
-    return [msgspec.json.format(bytes(part), indent=-1) for part in parts]
