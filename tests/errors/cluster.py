@@ -12,6 +12,7 @@ from millstream.errors import (
     ForeignSessionError,
     HomeDamagedError,
     HomeUnusableError,
+    InboxClosedError,
     JarChecksumError,
     JarUnavailableError,
     JavaMissingError,
@@ -19,8 +20,12 @@ from millstream.errors import (
     LandingUnbalancedError,
     Location,
     OvertakenError,
+    PortTakenError,
     QueryStoppedError,
+    ReceiverFailedError,
     RecordsLostError,
+    SocketClosedError,
+    SocketUnreachableError,
     SparkFailedError,
     SparkStartError,
     StorageFullError,
@@ -66,6 +71,17 @@ SAMPLES = (
         source="orders",
         at=AT,
         why="Invalid url in bootstrap.servers: localhost",
+    ),
+    SocketUnreachableError(
+        "localhost:9999", source="orders", why="[Errno 111] Connection refused", at=AT
+    ),
+    SocketClosedError("localhost:9999"),
+    PortTakenError(
+        "127.0.0.1:7401", source="orders", why="[Errno 98] Address already in use", at=AT
+    ),
+    InboxClosedError("orders"),
+    ReceiverFailedError(
+        "orders", cause="ConnectionResetError: [Errno 104] Connection reset by peer", at=AT
     ),
     BrokerStartError(
         "java.net.BindException: Address already in use", log="/tmp/millstream-kafka-1/broker.log"

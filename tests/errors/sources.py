@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from millstream.errors import (
+    DeltaMissingError,
     EventTimeColumnError,
     LiveInBatchError,
+    LiveReceiverError,
     Location,
     PathMissingError,
     SchemaError,
@@ -31,4 +33,6 @@ SAMPLES = (
     EventTimeColumnError("id", source="orders", got="BIGINT", columns=["id", "at"], at=AT),
     PathMissingError("data/orders", source="orders", at=AT),
     LiveInBatchError("orders", at=AT),
+    LiveReceiverError("orders", connector="Http", at=AT),
+    DeltaMissingError("data/orders", source="orders", at=AT),
 )

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
 from millstream.check.options import refused_durations, refused_options
-from millstream.check.sources import connector_faults, empty_app, event_times, refused_schemas
+from millstream.check.sources import (
+    connector_faults,
+    empty_app,
+    event_times,
+    live_receivers,
+    refused_schemas,
+)
 from millstream.check.tables import changing_inputs, keys, no_inputs
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     refused_durations,
     refused_schemas,
     event_times,
+    live_receivers,
     connector_faults,
     keys,
     changing_inputs,

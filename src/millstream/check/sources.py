@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from millstream.errors import (
     EmptyAppError,
     EventTimeColumnError,
+    LiveReceiverError,
     MillstreamError,
     SchemaError,
     WatermarkMissingError,
 )
+from millstream.model.dataset import Receiving
 from millstream.model.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
@@ -62,6 +64,14 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
         yield EventTimeColumnError(
             source.event_time, source=source.name, got=got, columns=tuple(types), at=source.at
         )
+
+
+def live_receivers(graph: Graph) -> Iterator[LiveReceiverError]:
+    """Sources that cannot replay and are not landed."""
+    for source in graph.sources:
+        if source.live and isinstance(source.connector, Receiving):
+            kind = type(source.connector).__name__
+            yield LiveReceiverError(source.name, connector=kind, at=source.at)
 
 
 def connector_faults(graph: Graph) -> Iterator[MillstreamError]:

@@ -215,6 +215,7 @@ _WORDS = {
     "failed": "{query}: stopped for good",
     "stale": "{query}: stale {detail}: it goes on, but nothing new reaches it",
     "differs": "{query}: {detail}",
+    "receiver_failed": "{query}: {detail}",
     "file_changed": "{query}: {detail} was changed after it was read; "
     "what was read stands, and the change is not read",
 }

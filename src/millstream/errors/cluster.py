@@ -196,6 +196,73 @@ class BrokerUnreachableError(ClusterError):
         )
 
 
+class SocketUnreachableError(ClusterError):
+    """No server answers at the address of a socket."""
+
+    code = "SOCKET_UNREACHABLE"
+    transient = True
+
+    def __init__(self, address: str, *, source: str, why: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r}: no server answers at {address}: {why}",
+            fix=f"start the server, or mend host and port; `nc -lk {address.rpartition(':')[2]}` "
+            "is one to try with",
+            at=at,
+        )
+
+
+class SocketClosedError(ClusterError):
+    """The server of a socket closed the connection."""
+
+    code = "SOCKET_CLOSED"
+    transient = True
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the server at {address} closed the connection",
+            fix="nothing to do: what was sent is kept, and the connection is tried again",
+        )
+
+
+class PortTakenError(ClusterError):
+    """A receiver cannot listen on its port."""
+
+    code = "PORT_TAKEN"
+
+    def __init__(self, address: str, *, source: str, why: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} cannot listen on {address}: {why}",
+            fix="give another port, or end what listens there",
+            at=at,
+        )
+
+
+class InboxClosedError(ClusterError):
+    """A receiver hands records over to an app that stops."""
+
+    code = "INBOX_CLOSED"
+
+    def __init__(self, source: str) -> None:
+        super().__init__(
+            f"source {source!r} takes no more: the app stops; the records may or may not be landed",
+            fix="do not acknowledge them; hand them over again when the app runs",
+        )
+
+
+class ReceiverFailedError(ClusterError):
+    """A receiver raised; it is called again."""
+
+    code = "RECEIVER_FAILED"
+    transient = True
+
+    def __init__(self, source: str, *, cause: str, at: Location) -> None:
+        super().__init__(
+            f"the receiver of source {source!r} stopped: {cause}",
+            fix="nothing landed is lost, and it is called again; mend the cause if it stays",
+            at=at,
+        )
+
+
 class BrokerStartError(ClusterError):
     """The Kafka broker of a test does not start."""
 

@@ -94,3 +94,29 @@ class LiveInBatchError(DeclarationError):
             fix="leave live=True out to land it",
             at=at,
         )
+
+
+class LiveReceiverError(DeclarationError):
+    """A source that cannot replay is declared live."""
+
+    code = "LIVE_RECEIVER"
+
+    def __init__(self, source: str, *, connector: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} is live, but what {connector} receives cannot be asked for again",
+            fix="leave live=True out: its records are kept by landing them",
+            at=at,
+        )
+
+
+class DeltaMissingError(DeclarationError):
+    """A source reads a Delta table that does not exist."""
+
+    code = "DELTA_MISSING"
+
+    def __init__(self, path: str, *, source: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} reads {path!r}, where there is no Delta table",
+            fix="mend the path: the folder of a Delta table has _delta_log in it",
+            at=at,
+        )

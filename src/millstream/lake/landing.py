@@ -148,6 +148,8 @@ class LandingSink:
     ) -> None:
         self._landing, self._table, self._staging = landing, table, staging
         self._planned_at = planned_at
+        self.greatest_origin = ""
+        """Of all records landed since this was opened, the greatest name of an origin."""
 
     @property
     def facts(self) -> Facts:
@@ -197,6 +199,8 @@ class LandingSink:
         )
         read = staged.seen["_rows"] - count_rows(staged.only("_verdict", HEADER))
         self._table.append(landed, facts.plus({"input": read, **counts}))
+        origins = (file.greatest("_origin") or "" for file in landed)
+        self.greatest_origin = max(self.greatest_origin, *origins, "")
 
     def _greatest(self, staged: Staged) -> int | None:
         column = self._landing.source.event_time

@@ -77,6 +77,15 @@ class Connector(Protocol):
         ...
 
 
+@runtime_checkable
+class Receiving(Protocol):
+    """A connector whose records cannot be asked for again: it hands them over as they come."""
+
+    def receive(self, inbox: Any) -> None:
+        """Hand records over to an inbox until that is closed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Expectations:
     """Rules that every row must meet, and what happens to a row that does not."""

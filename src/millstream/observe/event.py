@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from millstream.errors import MillstreamError
 
-Kind = Literal["started", "finished", "restarting", "failed", "stale", "differs", "file_changed"]
+Kind = Literal[
+    "started",
+    "finished",
+    "restarting",
+    "failed",
+    "stale",
+    "differs",
+    "file_changed",
+    "receiver_failed",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,19 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.checkpoint import CheckpointLog, changed_files
+from millstream.connectors.inbox import Inbox
 from millstream.errors import NothingLandedError, OvertakenError, QueryStoppedError
 from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import RULES, TableSink
-from millstream.model.dataset import Source
+from millstream.model.dataset import Receiving, Source
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.failure import explain
 from millstream.run.query import StreamRun
+from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.supervise import DEFAULT, Restart, Supervised
@@ -72,6 +74,8 @@ class Runner:
         self._streams = Streams(graph, spark, lease.home)
         self._told_files: set[str] = set()
         self._look_at_files_at = 0.0
+        self._sinks: dict[str, LandingSink] = {}
+        self._receptions: list[Reception] = []
         self.queries: list[Supervised] = []
 
     def open(self) -> None:
@@ -90,6 +94,7 @@ class Runner:
         """Start the queries that have something to read; `watch` starts the others in time."""
         for supervised in self.queries:
             self._look_after(supervised)
+            self._receive(supervised.query)
 
     def watch(self) -> None:
         """Look after the queries once: restart, give up, or leave alone.
@@ -133,6 +138,8 @@ class Runner:
 
     def stop(self) -> None:
         """Let every running batch finish, then stop."""
+        for reception in self._receptions:
+            reception.close()
         for supervised in self.queries:
             supervised.running.ask_to_stop()
         for supervised in self.queries:
@@ -202,6 +209,7 @@ class Runner:
             hold_rules(source, self._spark.createDataFrame([], schema))
         log = CheckpointLog(self._home.checkpoint(source.name))
         sink = LandingSink(landing, table, self._home.staging(source.name), log.planned_at_ms)
+        self._sinks[source.name] = sink
         return self._stream(source.name, self._streams.raw(source), sink, "append")
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
@@ -245,6 +253,13 @@ class Runner:
         else:
             supervised.state = "running"
             self._tell(Event("started", supervised.query.name))
+
+    def _receive(self, query: Query) -> None:
+        source = query.dataset
+        if isinstance(source, Source) and isinstance(source.connector, Receiving):
+            place, sink = self._home.connector(source.name), self._sinks[source.name]
+            inbox = Inbox(place, epoch=self._lease.epoch, landed=lambda: sink.greatest_origin)
+            self._receptions.append(Reception(source, inbox, self._manner.restart, self._tell))
 
     def _look_after(self, supervised: Supervised) -> None:
         if supervised.state == "waiting" and self._has_input(supervised.query):

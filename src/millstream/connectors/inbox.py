@@ -1,0 +1,146 @@
+"""Records that cannot be asked for again: kept in files, in order, until they are landed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from millstream.errors import InboxClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_MOST_WAITING = 100_000
+_MOST_UNLANDED = 2
+_KEPT = 10
+"""Landed files that stay for a while: a batch may be replayed after a crash."""
+_LOOK_EVERY_S = 0.02
+
+
+class Inbox:
+    """Takes the records of a source, in order; they are acknowledged when they are landed.
+
+    Whatever arrives while a batch lands goes into one file, and so into one batch: a slow landing
+    takes larger batches, not longer queues. Files are numbered within the epoch of the driver, so
+    that what an overtaken one still writes acknowledges nothing here.
+    """
+
+    def __init__(self, place: Path, *, epoch: int, landed: Callable[[], str]) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        self._place, self._epoch, self._landed = place, epoch, landed
+        self._files: list[str] = []
+        self._next = 0
+        self._waiting: list[bytes] = []
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._write_all, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is taken, because the app stops."""
+        return self._is_closed
+
+    def put(self, *records: str | bytes) -> None:
+        """Take records, one or more lines each, and return when they are landed.
+
+        Raises:
+            InboxClosedError: The app stops, and they may or may not be landed.
+        """
+        file = self.offer(*records)
+        with self._changed:
+            while self._landed() < file:
+                self._refuse_if_closed()
+                self._changed.wait(_LOOK_EVERY_S)
+
+    def offer(self, *records: str | bytes) -> str:
+        """Take records without waiting for them; name the file they will be in.
+
+        Raises:
+            InboxClosedError: The app stops.
+        """
+        lines = [line for record in records for line in _lines(record)]
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or len(self._waiting) < _MOST_WAITING)
+            self._refuse_if_closed()
+            self._waiting += lines
+            self._changed.notify_all()
+            return self._name(self._next) if lines else ""
+
+    def wait(self, seconds: float) -> None:
+        """Pause, unless the app stops before."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed, seconds)
+
+    def close(self) -> None:
+        """Take no more; what is not landed is not acknowledged."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise InboxClosedError(self._place.name)
+
+    def _write_all(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                if not self._waiting:
+                    self._changed.wait()
+                elif self._unlanded >= _MOST_UNLANDED:
+                    self._changed.wait(_LOOK_EVERY_S)
+                else:
+                    self._write(self._waiting)
+                    self._waiting = []
+                    self._changed.notify_all()
+                    self._forget()
+
+    @property
+    def _unlanded(self) -> int:
+        landed = self._landed()
+        return sum(file > landed for file in self._files)
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        draft, file = self._place / ".draft", self._name(self._next)
+        with draft.open("wb") as out:
+            out.writelines(line + b"\n" for line in lines)
+            out.flush()
+            os.fsync(out.fileno())
+        # Spark takes files by age, to the millisecond; two of one instant would have no order.
+        age_ns = (self._epoch * 10**9 + self._next) * 10**6
+        os.utime(draft, ns=(age_ns, age_ns))
+        draft.replace(self._place / file)
+        self._files.append(file)
+        self._next += 1
+
+    def _forget(self) -> None:
+        landed = self._landed()
+        while len(self._files) > _KEPT and self._files[0] <= landed:
+            (self._place / self._files.pop(0)).unlink(missing_ok=True)
+
+    def _name(self, number: int) -> str:
+        return f"{self._epoch:08d}-{number:012d}.txt"
+
+
+def read_inbox(spark: SparkSession, place: Path) -> DataFrame:
+    """Open what an inbox has taken, and what it will take, as a stream."""
+    from pyspark.sql import functions as F
+
+    place.mkdir(parents=True, exist_ok=True)
+    options = {"maxFileAge": "1000000d", "lineSep": "\n"}
+    lines = spark.readStream.format("text").options(**options).load(str(place))
+    return lines.select(
+        "value",
+        F.col("_metadata.file_name").alias("_origin"),
+        F.lit(None).cast("long").alias("_position"),
+    )
+
+
+def _lines(record: str | bytes) -> list[bytes]:
+    raw = record.encode() if isinstance(record, str) else record
+    return [line for line in raw.replace(b"\r\n", b"\n").split(b"\n") if line]

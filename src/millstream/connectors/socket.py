@@ -1,0 +1,88 @@
+"""Lines from a TCP server."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.connectors.inbox import read_inbox
+from millstream.connectors.receiver import format_faults, line_codec
+from millstream.errors import SocketClosedError, SocketUnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from millstream.connectors.inbox import Inbox
+    from millstream.errors import Location, MillstreamError
+    from millstream.model.dataset import Codec
+
+_ANSWER_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.2
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """Lines that a server sends to whoever connects.
+
+    What has arrived is kept until it is landed. A socket knows no acknowledgement: what was under
+    way when the driver died is lost, as with any reader of a socket.
+    """
+
+    host: str
+    port: int
+    format: str = "text"
+    schema: str | StructType = "value STRING"
+
+    @property
+    def codec(self) -> Codec:
+        """A record is a line."""
+        return line_codec(self.format)
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A format that does not exist."""
+        return format_faults(self.format, source, at)
+
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
+        """Connect, for the fun of it.
+
+        Raises:
+            SocketUnreachableError: Nobody answers.
+        """
+        try:
+            socket.create_connection((self.host, self.port), _ANSWER_WITHIN_S).close()
+        except OSError as error:
+            address = f"{self.host}:{self.port}"
+            raise SocketUnreachableError(address, source=source, why=str(error), at=at) from error
+
+    def read(self, spark: SparkSession, place: Path) -> DataFrame:
+        """Open what was received as a stream."""
+        return read_inbox(spark, place)
+
+    def receive(self, inbox: Inbox) -> None:
+        """Hand over lines until the app stops.
+
+        Raises:
+            SocketClosedError: The server closed the connection.
+        """
+        address = (self.host, self.port)
+        rest = b""
+        with socket.create_connection(address, _ANSWER_WITHIN_S) as connection:
+            connection.settimeout(_LOOK_EVERY_S)
+            while not inbox.is_closed:
+                try:
+                    chunk = connection.recv(_CHUNK)
+                except TimeoutError:
+                    continue
+                whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                if newline:
+                    inbox.offer(whole)
+                if not chunk:
+                    # A last line without an end is a line all the same.
+                    inbox.offer(rest)
+                    raise SocketClosedError(f"{self.host}:{self.port}")

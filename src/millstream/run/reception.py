@@ -1,0 +1,60 @@
+"""Receiving: threads that take in what cannot be asked for again, called anew when they fail."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from millstream.errors import InboxClosedError, MillstreamError, ReceiverFailedError
+from millstream.model.dataset import Receiving
+from millstream.observe import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.connectors.inbox import Inbox
+    from millstream.model.dataset import Source
+    from millstream.run.supervise import Restart
+
+
+class Reception:
+    """The receiver of one source, at work."""
+
+    def __init__(
+        self,
+        source: Source,
+        inbox: Inbox,
+        restart: Restart,
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._source, self._inbox, self._restart, self._tell = source, inbox, restart, tell
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Take in no more."""
+        self._inbox.close()
+        self._thread.join()
+
+    def _receive(self) -> None:
+        assert isinstance(self._source.connector, Receiving)
+        failures = 0
+        while not self._inbox.is_closed:
+            try:
+                self._source.connector.receive(self._inbox)
+            except InboxClosedError:
+                return
+            except Exception as error:
+                failures += 1
+                self._pause(error, self._restart.pause_s(failures))
+            else:
+                return
+
+    def _pause(self, error: Exception, seconds: float) -> None:
+        source = self._source
+        cause = f"{type(error).__name__}: {error}"
+        if isinstance(error, MillstreamError):
+            cause = error.what
+        told = ReceiverFailedError(source.name, cause=cause, at=source.at)
+        self._tell(Event("receiver_failed", source.name, f"again in {seconds:.0f} s", told))
+        self._inbox.wait(seconds)
