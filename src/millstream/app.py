@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
+from millstream.deferral import deferred
 from millstream.errors import (
     AlreadyRunningError,
     AppFileError,
@@ -53,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     """Stop when nothing is left."""
     trigger: str
     select: Sequence[str]
+    exclude: Sequence[str]
     takeover: bool
     fail_fast: bool
 
@@ -234,6 +236,25 @@ def load(path: str) -> App:
     """
     file, name = _split(path)
     module = _import(file)
+    _pickle_by_value(module)
+    return _held(module, file, name)
+
+
+def load_without_spark(path: str) -> App:
+    """Find the App of a file as `load` does, for its declarations alone: pyspark is not imported.
+
+    A file that uses pyspark while it is read, say for a schema, imports it all the same.
+    """
+    file, name = _split(path)
+    try:
+        with deferred("pyspark"):
+            return _held(_import(file), file, name)
+    except AppFileError:
+        # What stood for pyspark may be the cause, so the real one has the word.
+        return load(path)
+
+
+def _held(module: ModuleType, file: Path, name: str | None) -> App:
     held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     shown = declare.relative(str(file))
     if name is not None and name not in held:
@@ -296,7 +317,6 @@ def _import(file: Path) -> ModuleType:
         told = f"{type(error).__name__}: {cause}"
         at = _line(file, error)
         raise AppFileError(declare.relative(str(file)), cause=told, at=at) from error
-    _pickle_by_value(module)
     return module
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__version__ = version("millstream")
+__version__ = "0.1.0"
 
 HOME_VARIABLE = "MILLSTREAM_HOME"
 MASTER_VARIABLE = "MILLSTREAM_MASTER"
@@ -42,6 +38,14 @@ def resolve_master(given: str | None, *, code: str | None = None) -> Setting:
         (code, "code"),
         ("local[*]", "default"),
     )
+
+
+def cache_dir() -> Path:
+    """Find the cache: `$MILLSTREAM_CACHE`, else the user's cache folder."""
+    if chosen := os.environ.get("MILLSTREAM_CACHE"):
+        return Path(chosen).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(shared).absolute() / "millstream"
 
 
 def _first(*candidates: tuple[str | Path | None, str]) -> Setting:

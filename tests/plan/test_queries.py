@@ -49,7 +49,7 @@ def test_selecting_an_unknown_name_offers_the_nearest() -> None:
 
     assert str(caught.value) == (
         "[UNKNOWN_SELECTION] --select '+by_dya' names no dataset\n"
-        "  fix: did you mean 'by_day'? write name, +name or name+; "
+        "  fix: did you mean 'by_day'? write name, +name, name+ or 2+name; "
         "names are best, by_day, orders, paid, ticked, ticks"
     )
 

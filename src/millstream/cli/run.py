@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -73,6 +72,8 @@ def run(  # noqa: PLR0913 - a command has the options it has
 
 
 def _open(app: App, options: RunOptions, face: Face, watch: Watch) -> ApplicationRun:
+    from importlib.metadata import version
+
     from millstream.cli.quiet import write_logs_to
     from millstream.spark.java import find_java
 

@@ -110,15 +110,15 @@ class UnknownVersionError(CommandError):
 
 
 class UnknownSelectionError(CommandError):
-    """--select names nothing of the app."""
+    """--select or --exclude names nothing of the app."""
 
     code = "UNKNOWN_SELECTION"
 
-    def __init__(self, selector: str, *, declared: Sequence[str]) -> None:
+    def __init__(self, selector: str, *, option: str, declared: Sequence[str]) -> None:
         super().__init__(
-            f"--select {selector!r} names no dataset",
-            fix=f"{closest(selector.strip('+'), declared)}"
-            f"write name, +name or name+; names are {listed(declared)}",
+            f"{option} {selector!r} names no dataset",
+            fix=f"{closest(selector.strip('+0123456789'), declared)}"
+            f"write name, +name, name+ or 2+name; names are {listed(declared)}",
         )
 
 
