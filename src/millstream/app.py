@@ -212,6 +212,16 @@ class App:
         if faults:
             raise FaultsError(faults)
 
+    def _repr_html_(self) -> str:
+        """Draw the app in a notebook, and say what is wrong with it so far."""
+        from html import escape
+
+        from millstream.views.drawing import to_html
+        from millstream.views.graph import GraphView
+
+        faults = "".join(f"<pre>{escape(str(fault))}</pre>" for fault in self.faults)
+        return to_html(GraphView.of(self.graph)) + faults
+
     def _serve(self, running: ApplicationRun) -> None:
         try:
             running.serve()
@@ -284,6 +294,27 @@ def find_home(path: str | None, given: str | Path | None = None) -> Home:
     if (said := _said_plainly(file, name)) is None:
         return load(path or DEFAULT_FILE).home(given)
     return Home.at(resolve_home(given, app=said["name"], code=said.get("home")).value)
+
+
+def find_deployed(path: str | None, given: str | Path | None) -> tuple[Home, Graph | None]:
+    """Find what an app file declares and where it is deployed, without Spark.
+
+    A home that is given without an app file is taken for itself; nothing is known of the app then.
+
+    Raises:
+        MillstreamError: The app is wrong, or the home is another's.
+    """
+    from millstream.lake.home import Home
+
+    if path is None and given is not None:
+        home = Home.at(given)
+        home.verify_in_use()
+        return home, None
+    app = load_without_spark(path or DEFAULT_FILE)
+    app.raise_faults()
+    home = app.home(given)
+    home.verify(app.name)
+    return home, app.graph
 
 
 def _split(path: str) -> tuple[Path, str | None]:

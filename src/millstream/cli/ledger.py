@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from millstream.cli.option import HomeDir, Json  # noqa: TC001 - typer reads annotations
+from millstream.cli.option import AppIfAny, HomeDir, Json  # noqa: TC001 - typer reads annotations
 from millstream.cli.text import print_table
 from millstream.views import LedgerView, to_json
 
@@ -19,7 +17,7 @@ _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "",
 
 
 def ledger(
-    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    app: AppIfAny = None,
     *,
     home: HomeDir = None,
     json: Json = False,

@@ -13,11 +13,17 @@ import typer
 from millstream.cli.batch import batch
 from millstream.cli.check import check
 from millstream.cli.checkpoint import checkpoint
+from millstream.cli.graph import graph
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
+from millstream.cli.new import new
 from millstream.cli.query import query
 from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
+from millstream.cli.show import show
+from millstream.cli.status import status
+from millstream.cli.stop import stop
+from millstream.cli.usage import Commands, mistyped
 from millstream.cli.verify import verify
 from millstream.errors import MillstreamError, UnexpectedError
 from millstream.settings import __version__
@@ -27,13 +33,12 @@ if TYPE_CHECKING:
 
 program = typer.Typer(
     name="millstream",
+    cls=Commands,
     help="Continuous applications on Apache Spark.",
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query):
+for command in (new, run, check, verify, batch, stop, graph, status, show, ledger, query):
     program.command()(command)
 program.add_typer(checkpoint)
 
@@ -48,7 +53,8 @@ def main() -> NoReturn:
 def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
     """Run a command and give its exit code; what it raises is told in a few lines."""
     try:
-        program(arguments, prog_name="millstream", obj=interrupts)
+        typed = list(arguments) or ["--help"]
+        code = program(typed, prog_name="millstream", obj=interrupts, standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except KeyboardInterrupt:
@@ -59,7 +65,7 @@ def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
         told = _explained(error)
         print(told, file=sys.stderr)
         return told.exit_code
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -87,6 +93,8 @@ def _options(
 def _explained(error: Exception) -> MillstreamError:
     if isinstance(error, MillstreamError):
         return error
+    if typed := mistyped(error):
+        return typed
     if "py4j" in sys.modules:
         from millstream.run.failure import lost_driver
 

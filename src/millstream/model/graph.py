@@ -95,10 +95,6 @@ class Graph:
         chosen = self._named(selectors, "--select") if selectors else frozenset(self.datasets)
         return chosen - self._named(exclude or (), "--exclude")
 
-    def only(self, chosen: frozenset[str]) -> Graph:
-        """The same application with some of its datasets."""
-        return Graph(self.app, tuple(d for d in self.declared if d.name in chosen))
-
     def _named(self, selectors: Iterable[str], option: str) -> frozenset[str]:
         chosen: set[str] = set()
         for selector in " ".join(selectors).split():
