@@ -37,10 +37,19 @@ def test_a_plan_has_one_query_per_landing_and_table_and_none_per_view_or_live_so
         ("+by_day", {"orders", "by_day"}),
         ("by_day+", {"by_day", "best"}),
         ("+best", {"orders", "by_day", "best"}),
+        ("1+best", {"by_day", "best"}),
+        ("3+best", {"orders", "by_day", "best"}),
+        ("orders+1", {"orders"}),
+        ("orders+2 ticked", {"orders", "by_day", "ticked"}),
     ],
 )
 def test_selection_follows_dbt(selector: str, names: set[str]) -> None:
     assert {query.name for query in plan(SHOP, SHOP.select([selector]))} == names
+
+
+def test_what_is_excluded_is_left_out_at_last() -> None:
+    assert SHOP.select(None, ["paid+"]) == {"orders", "ticks", "ticked"}
+    assert SHOP.select(["+best"], ["1+by_day"]) == {"orders", "best"}
 
 
 def test_selecting_an_unknown_name_offers_the_nearest() -> None:

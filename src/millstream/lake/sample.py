@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError
 
 from millstream.errors import HomeDamagedError
 
@@ -29,7 +28,7 @@ def read_sample(
         fields = list(json.loads(table.schema().to_json())["fields"])
         names = tuple(str(field["name"]) for field in fields)
         return fields, names, _rows(table, names, rows) if rows else []
-    except (DeltaError, OSError, ValueError) as error:
+    except Exception as error:  # Of a file that cannot be read, delta-rs raises just that.
         raise HomeDamagedError(str(path), why=str(error).splitlines()[0]) from error
 
 
