@@ -125,6 +125,18 @@ def test_a_home_in_which_nothing_ran_is_refused_without_an_app(
     assert outcome.err.startswith("[HOME_EMPTY] nothing has run in home ")
 
 
+def test_a_selection_needs_the_app_that_says_who_reads_whom(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    outcome = millstream("status", "--home", str(home.path), "--select", "paid+")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        f"[SELECTION_WITHOUT_APP] home {str(home.path)!r} does not tell which dataset reads which",
+        "  fix: name the app file too, or leave --select and --exclude out",
+    ]
+
+
 def test_the_home_of_another_app_is_refused(millstream: Callable[..., Outcome], home: Home) -> None:
     Path("app.py").write_text(SHOP.replace('"shop"', '"other"'))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.graphs import graph, source, table, view
 
-from millstream.errors import UnknownSelectionError
+from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import EventTime
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
@@ -50,6 +50,12 @@ def test_selection_follows_dbt(selector: str, names: set[str]) -> None:
 def test_what_is_excluded_is_left_out_at_last() -> None:
     assert SHOP.select(None, ["paid+"]) == {"orders", "ticks", "ticked"}
     assert SHOP.select(["+best"], ["1+by_day"]) == {"orders", "best"}
+    with pytest.raises(NothingSelectedError) as caught:
+        SHOP.select(["best"], ["by_day+", "ticks"])
+    assert str(caught.value).splitlines() == [
+        "[NOTHING_SELECTED] --exclude 'by_day+ ticks' leaves no dataset",
+        "  fix: exclude fewer names",
+    ]
 
 
 def test_selecting_an_unknown_name_offers_the_nearest() -> None:

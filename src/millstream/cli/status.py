@@ -12,6 +12,7 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     Json,
     Select,
 )
+from millstream.errors import SelectionWithoutAppError
 from millstream.views import to_json
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ def status(
     from millstream.views.status import StatusView
 
     place, graph = find_deployed(app, home)
-    chosen = graph.select(select, exclude) if graph and (select or exclude) else None
+    chosen = None
+    if select or exclude:
+        if graph is None:
+            raise SelectionWithoutAppError(str(place.path))
+        chosen = graph.select(select, exclude)
     view = StatusView.of(place, graph, chosen)
     print(to_json(view)) if json else show(view)
 

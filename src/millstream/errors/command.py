@@ -122,6 +122,29 @@ class UnknownSelectionError(CommandError):
         )
 
 
+class NothingSelectedError(CommandError):
+    """--exclude leaves nothing of what --select chose."""
+
+    code = "NOTHING_SELECTED"
+
+    def __init__(self, excluded: Sequence[str]) -> None:
+        super().__init__(
+            f"--exclude {' '.join(excluded)!r} leaves no dataset", fix="exclude fewer names"
+        )
+
+
+class SelectionWithoutAppError(CommandError):
+    """--select was given for a home alone."""
+
+    code = "SELECTION_WITHOUT_APP"
+
+    def __init__(self, home: str) -> None:
+        super().__init__(
+            f"home {home!r} does not tell which dataset reads which",
+            fix="name the app file too, or leave --select and --exclude out",
+        )
+
+
 class ArgumentRefusedError(CommandError):
     """A command-line value cannot be read."""
 

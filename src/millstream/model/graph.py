@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from millstream.errors import UnknownSelectionError
+from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import Dataset, Source, Table, View
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Graph:
         return _within(steps, name, self.readers)
 
     def select(
-        self, selectors: Iterable[str] | None, exclude: Iterable[str] | None = None
+        self, selectors: Sequence[str] | None, exclude: Sequence[str] | None = None
     ) -> frozenset[str]:
         """Names chosen by dbt's syntax: `name`, `+name` with what it reads, `name+` with readers.
 
@@ -91,9 +91,13 @@ class Graph:
 
         Raises:
             UnknownSelectionError: A selector names nothing of this application.
+            NothingSelectedError: Everything is excluded.
         """
         chosen = self._named(selectors, "--select") if selectors else frozenset(self.datasets)
-        return chosen - self._named(exclude or (), "--exclude")
+        left = chosen - self._named(exclude or (), "--exclude")
+        if exclude and not left:
+            raise NothingSelectedError(exclude)
+        return left
 
     def _named(self, selectors: Iterable[str], option: str) -> frozenset[str]:
         chosen: set[str] = set()
