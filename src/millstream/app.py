@@ -292,7 +292,7 @@ def find_home(path: str | None, given: str | Path | None = None) -> Home:
         return Home.at(given)
     file, name = _split(path or DEFAULT_FILE)
     if (said := _said_plainly(file, name)) is None:
-        return load(path or DEFAULT_FILE).home(given)
+        return load_without_spark(path or DEFAULT_FILE).home(given)
     return Home.at(resolve_home(given, app=said["name"], code=said.get("home")).value)
 
 

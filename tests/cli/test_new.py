@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,8 +66,10 @@ def test_there_is_a_template_for_every_kind_of_application_with_an_example() -> 
 def test_the_test_of_every_template_passes(
     template: str, stream: Callable[..., Script], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(TEMPLATES / template))
-    monkeypatch.delitem(sys.modules, "app", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    app = load(str(TEMPLATES / template / "app.py"))
+    monkeypatch.setitem(sys.modules, "app", SimpleNamespace(app=app))
     names: dict[str, Any] = {}
     file = TEMPLATES / template / "test_app.py"
 
@@ -75,7 +79,6 @@ def test_the_test_of_every_template_passes(
     assert tests
     for test in tests:
         test(stream)
-    monkeypatch.delitem(sys.modules, "app", raising=False)
 
 
 @pytest.mark.parametrize(

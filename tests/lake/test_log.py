@@ -49,9 +49,18 @@ def test_a_table_that_is_not_there_has_no_commits(tmp_path: Path) -> None:
     assert facts_of(tmp_path) == Facts()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"commitInfo":{}}', '{"commitInfo":{"timestamp":"x"}}']
-)
+def test_a_commit_that_says_nothing_of_itself_is_a_commit_all_the_same(
+    table: FencedTable,
+) -> None:
+    (table.path / "_delta_log" / f"{1:020d}.json").write_text('{"txn":{"appId":"x","version":1}}')
+
+    last, _ = commits(table.path)
+
+    assert (last.version, last.operation, last.facts, last.is_batch) == (1, "", None, False)
+    assert facts_of(table.path) == Facts()
+
+
+@pytest.mark.parametrize("text", ["", '{"commitInfo":{"times', '{"commitInfo":{"timestamp":"x"}}'])
 def test_a_commit_that_cannot_be_read_is_named(text: str, table: FencedTable) -> None:
     file = table.path / "_delta_log" / f"{0:020d}.json"
     file.write_text(text)

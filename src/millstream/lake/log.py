@@ -19,6 +19,8 @@ FACTS = "millstream"
 QUERY = "millstream."
 """What the transaction id of a batch begins with; the id of its query follows."""
 
+_KIND_WITHIN = 16
+"""The kind of an action is the first word of its line."""
 _COMMIT = re.compile(r"\d{20}\.json")
 
 
@@ -87,17 +89,19 @@ def facts_of(table: Path) -> Facts:
 
 def _read(file: Path) -> Commit:
     told: dict[str, Any] = {}
-    is_batch = False
-    with file.open() as lines:
-        for line in lines:
-            # The lines of files are long and many: those are not read.
-            if line.startswith(('{"commitInfo"', '{"txn"')):
-                action = json.loads(line)
-                told = action.get("commitInfo", told)
-                is_batch |= _is_batch(action.get("txn", {}).get("appId", ""))
-    at = datetime.fromtimestamp(told["timestamp"] / 1000, UTC)
+    is_batch, lines = False, file.read_text().splitlines()
+    if not lines:
+        raise ValueError
+    for line in lines:
+        # The lines of files are long and many: those are not parsed.
+        if any(kind in line[:_KIND_WITHIN] for kind in ('"commitInfo"', '"txn"')):
+            action = json.loads(line)
+            told = action.get("commitInfo", told)
+            is_batch |= _is_batch(action.get("txn", {}).get("appId", ""))
+    at_s = told["timestamp"] / 1000 if "timestamp" in told else file.stat().st_mtime
     facts = Facts(**json.loads(told[FACTS])) if FACTS in told else None
-    return Commit(int(file.stem), at, str(told["operation"]), facts, is_batch)
+    at = datetime.fromtimestamp(at_s, UTC)
+    return Commit(int(file.stem), at, str(told.get("operation", "")), facts, is_batch)
 
 
 def _is_batch(transaction: str) -> bool:
