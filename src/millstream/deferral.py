@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from importlib.abc import Loader
 
 _ASKED_OF_MODULES = ("__all__", "__version__")
 
@@ -76,7 +76,7 @@ class _Module(ModuleType):
         return _Deferred(lambda: self._finder.find(self.__name__, name))
 
 
-class _Finder(MetaPathFinder, Loader):
+class _Finder:
     """Gives modules that stand for those of a package, until one of them is needed."""
 
     def __init__(self, package: str) -> None:
@@ -85,7 +85,7 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         if fullname.partition(".")[0] != self._package:
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        return ModuleSpec(fullname, cast("Loader", self), is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Module(spec.name, self)

@@ -18,7 +18,6 @@ from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
 from millstream.cli.new import new
 from millstream.cli.query import query
-from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
 from millstream.cli.show import show
 from millstream.cli.status import status
@@ -96,6 +95,7 @@ def _explained(error: Exception) -> MillstreamError:
     if typed := mistyped(error):
         return typed
     if "py4j" in sys.modules:
+        from millstream.cli.quiet import log_folder
         from millstream.run.failure import lost_driver
 
         if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
@@ -104,6 +104,8 @@ def _explained(error: Exception) -> MillstreamError:
 
 
 def _write_trace(error: Exception) -> str:
+    from millstream.cli.quiet import log_folder
+
     file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
     try:

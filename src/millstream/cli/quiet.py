@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.cli.text import report_line
+
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
@@ -68,11 +70,6 @@ def open_quiet_session(app: str, master: str, *, log_dir: Path | None = None) ->
     folder = log_dir or log_folder()
     write_logs_to(folder)
     return open_session(app, master=master, log_dir=folder, report=_tell_who_waits)
-
-
-def report_line(subject: str, fact: str) -> str:
-    """Write a step of the start-up."""
-    return f"{'…' if fact.startswith('fetch') else '✓'} {subject:<9} {fact}"
 
 
 def _tell_who_waits(subject: str, fact: str) -> None:
