@@ -95,8 +95,11 @@ def test_no_words_at_all_show_the_help(millstream: Callable[..., Outcome]) -> No
 
 
 def test_a_shell_is_given_the_script_that_completes_words(
-    millstream: Callable[..., Outcome],
+    millstream: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Which shell it is would else be guessed from what runs the tests.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+
     outcome = millstream("--show-completion", "bash")
 
     assert outcome.code == 0
