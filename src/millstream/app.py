@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
 from millstream.bind import bind
+from millstream.deferral import deferred
 from millstream.errors import (
     AlreadyRunningError,
     AppFileError,
@@ -61,6 +62,7 @@ class RunOptions(TypedDict, total=False):
     """Stop when nothing is left."""
     trigger: str
     select: Sequence[str]
+    exclude: Sequence[str]
     takeover: bool
     fail_fast: bool
 
@@ -256,6 +258,16 @@ class App:
         conf = self.bound.spark
         return partial(open_session, self.name, master=self.master(master), conf=conf)
 
+    def _repr_html_(self) -> str:
+        """Draw the app in a notebook, and say what is wrong with it so far."""
+        from html import escape
+
+        from millstream.views.drawing import to_html
+        from millstream.views.graph import GraphView
+
+        faults = "".join(f"<pre>{escape(str(fault))}</pre>" for fault in self.faults)
+        return to_html(GraphView.of(self.graph)) + faults
+
     def _serve(self, running: ApplicationRun) -> None:
         try:
             running.serve()
@@ -279,7 +291,26 @@ def load(path: str, profile: str | None = None) -> App:
         TwoAppsError: It holds several, and none was named.
     """
     file, name = _split(path)
-    app = _only(file, name, _import(file))
+    module = _import(file)
+    _pickle_by_value(module)
+    return _chosen(_only(file, name, module), file, profile)
+
+
+def load_without_spark(path: str, profile: str | None = None) -> App:
+    """Find the App of a file as `load` does, for its declarations alone: pyspark is not imported.
+
+    A file that uses pyspark while it is read, say for a schema, imports it all the same.
+    """
+    file, name = _split(path)
+    try:
+        with deferred("pyspark"):
+            return _chosen(_only(file, name, _import(file)), file, profile)
+    except AppFileError:
+        # What stood for pyspark may be the cause, so the real one has the word.
+        return load(path, profile)
+
+
+def _chosen(app: App, file: Path, profile: str | None) -> App:
     app.choose(profile, beside=file.parent)
     return app
 
@@ -314,7 +345,7 @@ def find_home(
         return Home.at(given)
     file, name = _split(path or DEFAULT_FILE)
     if (said := _said_plainly(file, name)) is None:
-        return load(path or DEFAULT_FILE, profile).home(given)
+        return load_without_spark(path or DEFAULT_FILE, profile).home(given)
     chosen = read_profile(file.parent, profile)
     _raise(chosen.faults)
     code = Setting(said["home"], "code") if said.get("home") else None
@@ -327,6 +358,29 @@ def _raise(faults: Sequence[MillstreamError]) -> None:
         raise faults[0]
     if faults:
         raise FaultsError(faults)
+
+
+def find_deployed(
+    path: str | None, given: str | Path | None, profile: str | None = None
+) -> tuple[Home, Graph | None]:
+    """Find what an app file declares and where it is deployed, without Spark.
+
+    A home that is given without an app file is taken for itself; nothing is known of the app then.
+
+    Raises:
+        MillstreamError: The app is wrong, or the home is another's.
+    """
+    from millstream.lake.home import Home
+
+    if path is None and given is not None:
+        home = Home.at(given)
+        home.verify_in_use()
+        return home, None
+    app = load_without_spark(path or DEFAULT_FILE, profile)
+    app.raise_faults()
+    home = app.home(given)
+    home.verify(app.name)
+    return home, app.graph
 
 
 def _split(path: str) -> tuple[Path, str | None]:
@@ -360,7 +414,6 @@ def _import(file: Path) -> ModuleType:
         told = f"{type(error).__name__}: {cause}"
         at = _line(file, error)
         raise AppFileError(relative(str(file)), cause=told, at=at) from error
-    _pickle_by_value(module)
     return module
 
 

@@ -15,6 +15,7 @@ from millstream.errors import (
     UnknownOptionError,
     relative,
 )
+from millstream.memo import remembered
 from millstream.model.dataset import (
     Connector,
     Expectations,
@@ -184,6 +185,10 @@ def sql_inputs(query: str, *, dataset: str, at: Location) -> tuple[str, ...]:
     >>> sql_inputs("WITH x AS (SELECT 1) SELECT * FROM a JOIN x", dataset="d", at=Location("f", 1))
     ('a',)
     """
+    return remembered(query, lambda: _found_inputs(query, dataset, at), by=("sqlglot", __name__))
+
+
+def _found_inputs(query: str, dataset: str, at: Location) -> tuple[str, ...]:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 

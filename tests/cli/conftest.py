@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import run_command
+from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +43,25 @@ def millstream(
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home as a run of app 'shop' would leave it."""
+    home = Home.at(tmp_path / ".millstream" / "shop")
+    home.prepare("shop", sources=["orders"])
+    verdicts = {"ok": 7, "late": 1, "future": 0, "malformed": 2, "rejected": 0}
+    commit(home, "orders", {"input": 10, **verdicts})
+    rules = {"rule: price is positive": 2}
+    commit(home, "paid", {"input": 7, "written": 5, "quarantined": 2, "dropped": 0, **rules})
+    rows = pa.table({"item": ["pen", None], "n": [2, 12]})
+    write_deltalake(str(home.table("by_item")), rows)
+    return home
+
+
+def commit(home: Home, name: str, counts: dict[str, int], **facts: Any) -> None:
+    """Write a batch without rows that tells of some."""
+    FencedTable.create(home.table(name), schema=SCHEMA)
+    table = FencedTable(home.table(name), name=name, epoch=1)
+    told = {"query_id": "q", "batch": 3, **facts}
+    table.append([], replace(Facts(), **told).plus(counts))

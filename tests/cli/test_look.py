@@ -1,43 +1,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pytest
-from deltalake import write_deltalake
-
-from millstream.lake.delta import Facts, FencedTable
-from millstream.lake.home import Home
+from tests.cli.conftest import commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import Outcome
 
-SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    """A home as a run of app 'shop' would leave it."""
-    home = Home.at(tmp_path / ".millstream" / "shop")
-    home.prepare("shop", sources=["orders"])
-    verdicts = {"ok": 7, "late": 1, "future": 0, "malformed": 2, "rejected": 0}
-    commit(home, "orders", {"input": 10, **verdicts})
-    rules = {"rule: price is positive": 2}
-    commit(home, "paid", {"input": 7, "written": 5, "quarantined": 2, "dropped": 0, **rules})
-    rows = pa.table({"item": ["pen", None], "n": [2, 12]})
-    write_deltalake(str(home.table("by_item")), rows)
-    return home
-
-
-def commit(home: Home, name: str, counts: dict[str, int]) -> None:
-    FencedTable.create(home.table(name), schema=SCHEMA)
-    table = FencedTable(home.table(name), name=name, epoch=1)
-    table.append([], replace(Facts(), query_id="q", batch=3).plus(counts))
+    from millstream.lake.home import Home
 
 
 def test_the_ledger_shows_what_became_of_every_row(

@@ -4,21 +4,45 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pytest
     from tests.cli.conftest import Outcome
+
+    from millstream.lake.home import Home
+
+SHOP = """\
+import millstream as ms
+from pyspark.sql import DataFrame, functions as F
+app = ms.App("shop")
+@app.source()
+def orders(): return ms.Memory("id BIGINT")
+@app.table()
+def paid(orders: DataFrame) -> DataFrame: return orders.where(F.col("id") > 1)
+"""
 
 
 def test_help_names_every_command(millstream: Callable[..., Outcome]) -> None:
     outcome = millstream("--help")
 
     assert outcome.code == 0
-    for name in ("run", "check", "batch", "ledger", "query", "explain"):
+    for name in (
+        "new",
+        "run",
+        "check",
+        "batch",
+        "stop",
+        "graph",
+        "status",
+        "show",
+        "query",
+        "explain",
+    ):
         assert f"\n  {name} " in outcome.out
 
 
@@ -34,16 +58,89 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(
     outcome = millstream("chek")
 
     assert outcome.code == 2
-    assert "Did you mean 'check'?" in outcome.err
+    assert outcome.err.splitlines() == [
+        "[UNKNOWN_COMMAND] millstream has no command 'chek'",
+        "  fix: did you mean 'check'? commands are batch, check, checkpoint, graph, ledger, new, "
+        "query, run, show, status, stop, verify",
+    ]
+
+
+def test_an_unknown_command_below_another_is_refused_with_the_nearest_one(
+    millstream: Callable[..., Outcome],
+) -> None:
+    outcome = millstream("checkpoint", "repare")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[UNKNOWN_COMMAND] millstream checkpoint has no command 'repare'",
+        "  fix: did you mean 'repair'? commands are inspect, repair",
+    ]
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_one(
     millstream: Callable[..., Outcome],
 ) -> None:
-    outcome = millstream("run", "--onse")
+    outcome = millstream("ledger", "--hoem")
 
     assert outcome.code == 2
-    assert "--once" in outcome.err
+    assert outcome.err.splitlines() == [
+        "[UNKNOWN_FLAG] millstream ledger has no option '--hoem'",
+        "  fix: did you mean '--home'? options are --help, --home, --json",
+    ]
+
+
+def test_too_few_words_are_refused_with_where_to_read_on(
+    millstream: Callable[..., Outcome],
+) -> None:
+    outcome = millstream("show")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[USAGE] millstream show: Missing argument 'NAME'",
+        "  fix: `millstream show --help` shows what it takes",
+    ]
+
+
+def test_no_words_at_all_show_the_help(millstream: Callable[..., Outcome]) -> None:
+    assert millstream() == millstream("--help")
+
+
+def test_a_shell_is_given_the_script_that_completes_words(
+    millstream: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Which shell it is would else be guessed from what runs the tests.
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+
+    outcome = millstream("--show-completion", "bash")
+
+    assert outcome.code == 0
+    assert "_MILLSTREAM_COMPLETE=complete_bash" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("millstream gr", "graph"),
+        ("millstream show or", "orders"),
+        ("millstream new a --t", "--template"),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_datasets(
+    words: str,
+    offered: str,
+    millstream: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "app.py").write_text(SHOP)
+    monkeypatch.setenv("_MILLSTREAM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+
+    outcome = millstream()
+
+    assert outcome.code == 0
+    assert outcome.out.startswith(offered)
 
 
 def test_an_unreadable_length_of_time_is_refused(millstream: Callable[..., Outcome]) -> None:
@@ -74,13 +171,26 @@ def test_an_unexpected_error_is_one_line_and_its_trace_is_in_a_file(
     assert 'raise RuntimeError("boo")' in trace.read_text()
 
 
-def test_help_and_ledger_import_no_spark_and_no_pandas() -> None:
+@pytest.mark.parametrize(
+    "words", ["--help", "graph", "graph --format svg", "status", "show paid", "stop", "ledger"]
+)
+def test_a_command_that_needs_no_engine_imports_none(words: str, home: Home) -> None:
+    (home.path.parent.parent / "app.py").write_text(SHOP)
     code = (
-        "import sys, millstream.cli, millstream.lake.ledger\n"
-        "slow = {'pyspark', 'py4j', 'pandas', 'numpy', 'duckdb', 'rich'} & set(sys.modules)\n"
-        "sys.exit(str(slow) if slow else 0)"
+        "import sys\n"
+        "from millstream.cli.interrupt import Interrupts\n"
+        "from millstream.cli.program import run_command\n"
+        f"code = run_command({words.split()!r}, Interrupts())\n"
+        "slow = {'pyspark', 'py4j', 'pandas', 'numpy', 'pyarrow', 'duckdb', 'rich', 'sqlglot'}\n"
+        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else code)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home.path.parent.parent,
+    )
 
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")

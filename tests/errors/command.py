@@ -30,7 +30,7 @@ SAMPLES = (
     NothingLandedError("daily", reads="paid"),
     UnknownTableError("by_itm", known=["by_item", "orders", "paid"]),
     UnknownVersionError("paid", version=40, latest=12),
-    UnknownSelectionError("payd+", declared=["orders", "paid", "daily"]),
+    UnknownSelectionError("payd+", option="--select", declared=["orders", "paid", "daily"]),
     UnknownCodeError("UNKNOWN_INPT", known=["UNKNOWN_INPUT", "UNKNOWN_TABLE"]),
     ArgumentRefusedError("--for", "soon", expected='a length of time such as 60s or "5 minutes"'),
     ArgumentRefusedError("--into", "answers", expected="a folder that holds no tables"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.graphs import graph, source, table, view
 
-from millstream.errors import UnknownSelectionError
+from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import EventTime
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
@@ -37,10 +37,25 @@ def test_a_plan_has_one_query_per_landing_and_table_and_none_per_view_or_live_so
         ("+by_day", {"orders", "by_day"}),
         ("by_day+", {"by_day", "best"}),
         ("+best", {"orders", "by_day", "best"}),
+        ("1+best", {"by_day", "best"}),
+        ("3+best", {"orders", "by_day", "best"}),
+        ("orders+1", {"orders"}),
+        ("orders+2 ticked", {"orders", "by_day", "ticked"}),
     ],
 )
 def test_selection_follows_dbt(selector: str, names: set[str]) -> None:
     assert {query.name for query in plan(SHOP, SHOP.select([selector]))} == names
+
+
+def test_what_is_excluded_is_left_out_at_last() -> None:
+    assert SHOP.select(None, ["paid+"]) == {"orders", "ticks", "ticked"}
+    assert SHOP.select(["+best"], ["1+by_day"]) == {"orders", "best"}
+    with pytest.raises(NothingSelectedError) as caught:
+        SHOP.select(["best"], ["by_day+", "ticks"])
+    assert str(caught.value).splitlines() == [
+        "[NOTHING_SELECTED] --exclude 'by_day+ ticks' leaves no dataset",
+        "  fix: exclude fewer names",
+    ]
 
 
 def test_selecting_an_unknown_name_offers_the_nearest() -> None:
@@ -49,7 +64,7 @@ def test_selecting_an_unknown_name_offers_the_nearest() -> None:
 
     assert str(caught.value) == (
         "[UNKNOWN_SELECTION] --select '+by_dya' names no dataset\n"
-        "  fix: did you mean 'by_day'? write name, +name or name+; "
+        "  fix: did you mean 'by_day'? write name, +name, name+ or 2+name; "
         "names are best, by_day, orders, paid, ticked, ticks"
     )
 

@@ -13,10 +13,9 @@ from millstream.bind.kind import keys_of, kinds, name_of
 from millstream.errors import relative
 from millstream.model.dataset import Source
 from millstream.model.duration import to_text
-from millstream.settings import Setting
+from millstream.settings import CACHE_VARIABLE, Setting, cache_dir
 from millstream.settings.profile import joined
 from millstream.settings.secret import Secret
-from millstream.spark.cache import CACHE_VARIABLE, cache_dir
 from millstream.spark.defaults import settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -76,6 +75,8 @@ def show(view: BatchView) -> None:
 @contextmanager
 def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
     """Choose where the answers go: where the user says, beside the home, or nowhere for long."""
+    from tempfile import TemporaryDirectory
+
     if into is not None:
         if Home.at(into).tables:
             expected = "a folder that holds no tables"

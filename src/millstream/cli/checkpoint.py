@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.app import find_home, load
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, ProfileName
+from millstream.cli.option import DEFAULT_FILE, AppFile, AppIfAny, HomeDir, Json, ProfileName
 from millstream.cli.text import counted, print_table
+from millstream.cli.usage import Commands
 from millstream.views import CheckpointsView, RepairView, to_json
 
 if TYPE_CHECKING:
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 checkpoint = typer.Typer(
     name="checkpoint",
+    cls=Commands,
     help="Look for damage in Spark's checkpoints, and repair it.",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
 @checkpoint.command()
 def inspect(
-    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    app: AppIfAny = None,
     *,
     profile: ProfileName = None,
     home: HomeDir = None,

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
 from millstream.cli import text
-from millstream.cli.quiet import report_line
 from millstream.views import to_json
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class PlainFace:
 
     def report(self, subject: str, fact: str) -> None:
         """Print a step of the start-up."""
-        self.say(report_line(subject, fact))
+        self.say(text.report_line(subject, fact))
 
     def show(self, datasets: Sequence[DatasetView], *, last: bool = False) -> None:
         """Print a line for each query that has had a batch since its last line."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+    AppIfAny,
     HomeDir,
     Json,
     ProfileName,
@@ -23,7 +22,7 @@ _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "",
 
 
 def ledger(
-    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    app: AppIfAny = None,
     *,
     profile: ProfileName = None,
     home: HomeDir = None,

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from millstream.app import DEFAULT_FILE
+from millstream.errors import ArgumentRefusedError
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a dataset in a shell; with nothing if the app cannot be read."""
+    from millstream.app import load_without_spark
+
+    try:
+        graph = load_without_spark(context.params.get("app") or DEFAULT_FILE).graph
+    except Exception:
+        return []
+    return [name for name in graph.datasets if name.startswith(incomplete)]
+
 
 AppFile = Annotated[
     str, typer.Argument(metavar="APP", help="The app: file.py, or file.py:name of several.")
+]
+AppIfAny = Annotated[
+    str | None, typer.Argument(metavar="APP", help="The app file [app.py, or --home alone].")
 ]
 HomeDir = Annotated[
     str | None,
@@ -22,6 +42,50 @@ ProfileName = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", help="A profile of millstream.toml [default]."),
 ]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="NAME",
+        help="Only name, +name, name+ or 2+name; repeatable.",
+        autocompletion=names_beginning,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="NAME",
+        help="All but these, in the same words; repeatable.",
+        autocompletion=names_beginning,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-__all__ = ["DEFAULT_FILE", "AppFile", "HomeDir", "Json", "Master", "ProfileName"]
+
+def length_of_time(option: str, text: str) -> timedelta:
+    """Read a length of time.
+
+    Raises:
+        ArgumentRefusedError: It is none.
+    """
+    try:
+        return parse_duration(text)
+    except ValueError:
+        expected = 'a length of time such as 60s or "5 minutes"'
+        raise ArgumentRefusedError(option, text, expected=expected) from None
+
+
+__all__ = [
+    "DEFAULT_FILE",
+    "AppFile",
+    "AppIfAny",
+    "Exclude",
+    "HomeDir",
+    "Json",
+    "Master",
+    "ProfileName",
+    "Select",
+    "length_of_time",
+    "names_beginning",
+]

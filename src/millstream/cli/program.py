@@ -15,13 +15,18 @@ from millstream.cli.check import check
 from millstream.cli.checkpoint import checkpoint
 from millstream.cli.doctor import doctor
 from millstream.cli.explain import explain
+from millstream.cli.graph import graph
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
+from millstream.cli.new import new
 from millstream.cli.query import query
-from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
 from millstream.cli.settings import settings
+from millstream.cli.show import show
+from millstream.cli.status import status
+from millstream.cli.stop import stop
 from millstream.cli.text import with_more
+from millstream.cli.usage import Commands, mistyped
 from millstream.cli.verify import verify
 from millstream.errors import MillstreamError, UnexpectedError, concealed
 from millstream.settings import __version__
@@ -31,13 +36,16 @@ if TYPE_CHECKING:
 
 program = typer.Typer(
     name="millstream",
+    cls=Commands,
     help="Continuous applications on Apache Spark.",
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query, settings, doctor, explain):
+for command in (
+    *(new, run, check, verify, batch, stop),
+    *(graph, status, show, ledger, query),
+    *(settings, doctor, explain),
+):
     program.command()(command)
 program.add_typer(checkpoint)
 
@@ -52,7 +60,8 @@ def main() -> NoReturn:
 def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
     """Run a command and give its exit code; what it raises is told in a few lines."""
     try:
-        program(arguments, prog_name="millstream", obj=interrupts)
+        typed = list(arguments) or ["--help"]
+        code = program(typed, prog_name="millstream", obj=interrupts, standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except KeyboardInterrupt:
@@ -63,7 +72,7 @@ def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
         told = _explained(error)
         print(with_more(told), file=sys.stderr)
         return told.exit_code
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -91,7 +100,10 @@ def _options(
 def _explained(error: Exception) -> MillstreamError:
     if isinstance(error, MillstreamError):
         return error
+    if typed := mistyped(error):
+        return typed
     if "py4j" in sys.modules:
+        from millstream.cli.quiet import log_folder
         from millstream.run.failure import lost_driver
 
         if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
@@ -100,6 +112,8 @@ def _explained(error: Exception) -> MillstreamError:
 
 
 def _write_trace(error: Exception) -> str:
+    from millstream.cli.quiet import log_folder
+
     file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     text = concealed("".join(traceback.format_exception(error)))
     try:

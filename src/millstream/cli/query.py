@@ -46,9 +46,10 @@ def read(home: Home, sql: str) -> AnswerView:
 
 def show(view: AnswerView) -> None:
     """Print an answer."""
-    print_table(view.columns, [[_cell(value) for value in row] for row in view.rows])
+    print_table(view.columns, [[cell(value) for value in row] for row in view.rows])
     print(f"\n  {counted(len(view.rows), 'row')}")
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Write one value of a row."""
     return "NULL" if value is None else str(value)

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.cli.text import report_line
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from io import TextIOWrapper
@@ -71,11 +73,6 @@ def open_quiet_session(
     folder = log_dir or log_folder()
     write_logs_to(folder)
     return open_session(app, master=master, conf=conf, log_dir=folder, report=_tell_who_waits)
-
-
-def report_line(subject: str, fact: str) -> str:
-    """Write a step of the start-up."""
-    return f"{'…' if fact.startswith('fetch') else '✓'} {subject:<9} {fact}"
 
 
 def _tell_who_waits(subject: str, fact: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -14,10 +13,19 @@ from millstream.app import load
 from millstream.cli.face import choose_face
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import read
-from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
+from millstream.cli.option import (
+    DEFAULT_FILE,
+    AppFile,
+    Exclude,
+    HomeDir,
+    Json,
+    Master,
+    ProfileName,
+    Select,
+    length_of_time,
+)
 from millstream.cli.text import with_more
-from millstream.errors import ArgumentRefusedError, MillstreamError
-from millstream.model.duration import parse_duration
+from millstream.errors import MillstreamError
 from millstream.settings import __version__
 from millstream.views import AppView
 
@@ -41,10 +49,8 @@ def run(  # noqa: PLR0913 - a command has the options it has
     length: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after such as 60s.")
     ] = None,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Run name, +name or name+ only; repeatable."),
-    ] = None,
+    select: Select = None,
+    exclude: Exclude = None,
     profile: ProfileName = None,
     home: HomeDir = None,
     master: Master = None,
@@ -59,11 +65,13 @@ def run(  # noqa: PLR0913 - a command has the options it has
     """Run an app until Ctrl-C, or with --once until nothing is left."""
     from millstream.cli.watch import Watch
 
-    face, limit_s = choose_face(json=json), _seconds(length)
+    face = choose_face(json=json)
+    limit_s = length_of_time("--for", length).total_seconds() if length else None
     loaded = load(app, profile)
-    given = {"home": home, "master": master, "trigger": trigger, "select": select}
+    given = {"home": home, "master": master, "trigger": trigger}
+    chosen = {"select": select, "exclude": exclude}
     flags = {"once": once, "takeover": takeover, "fail_fast": fail_fast}
-    options = {key: value for key, value in (given | flags).items() if value}
+    options = {key: value for key, value in (given | chosen | flags).items() if value}
     watch = Watch(face, context.ensure_object(Interrupts), limit_s=limit_s)
     with face:
         running = _open(loaded, cast("RunOptions", options), face, watch)
@@ -75,6 +83,8 @@ def run(  # noqa: PLR0913 - a command has the options it has
 
 
 def _open(app: App, options: RunOptions, face: Face, watch: Watch) -> ApplicationRun:
+    from importlib.metadata import version
+
     from millstream.cli.quiet import write_logs_to
     from millstream.spark.java import find_java
 
@@ -115,13 +125,3 @@ def _next_commands(app: App, where: str, *, is_all_done: bool) -> Iterator[str]:
         yield f"  millstream run {where} --once     takes in what has been landed but not yet read"
     if not any(source.live for source in app.graph.sources):
         yield f"  millstream batch {where} --compare"
-
-
-def _seconds(length: str | None) -> float | None:
-    if length is None:
-        return None
-    try:
-        return parse_duration(length).total_seconds()
-    except ValueError:
-        expected = 'a length of time such as 60s or "5 minutes"'
-        raise ArgumentRefusedError("--for", length, expected=expected) from None

@@ -87,6 +87,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("\n".join(aligned(columns, rows)))
 
 
+def report_line(subject: str, fact: str) -> str:
+    """Write a step of the start-up."""
+    return f"{'…' if fact.startswith('fetch') else '✓'} {subject:<9} {fact}"
+
+
 def told(fault: FaultView) -> str:
     """Write a fault as errors are written everywhere."""
     place = f"\n  at:  {fault.file}:{fault.line}" if fault.file else ""

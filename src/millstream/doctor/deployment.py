@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from millstream.doctor.diagnosis import Diagnosis
 from millstream.errors import HomeLockedError, MillstreamError, listed
 from millstream.run.health import examine
-from millstream.run.lease import refuse_if_held
+from millstream.run.lease import holder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +31,8 @@ def look_at_home(home: Home, app: str) -> Iterator[Diagnosis]:
 
 def driver(home: Home) -> Diagnosis:
     """See whether a driver holds the home."""
-    try:
-        refuse_if_held(home)
-    except HomeLockedError as error:
+    if held := holder_of(home):
+        error = HomeLockedError(str(home.path), **asdict(held))
         return Diagnosis("driver", "warn", error.what, error.fix)
     return Diagnosis("driver", "ok", "none runs")
 

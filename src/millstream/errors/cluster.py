@@ -89,6 +89,19 @@ class SparkStartError(ClusterError):
         )
 
 
+class DriverStillRunningError(ClusterError):
+    """A driver was asked to stop and has not stopped in time."""
+
+    code = "DRIVER_STILL_RUNNING"
+
+    def __init__(self, *, pid: int, waited: str) -> None:
+        super().__init__(
+            f"pid {pid} was asked to stop and still runs after {waited}",
+            fix="it finishes its batch first: wait again with a longer --wait; if it hangs, "
+            f"`kill -9 {pid}` loses nothing that is committed",
+        )
+
+
 class ForeignSessionError(ClusterError):
     """A Spark session that Millstream did not open is in the way."""
 

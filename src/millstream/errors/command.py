@@ -110,15 +110,38 @@ class UnknownVersionError(CommandError):
 
 
 class UnknownSelectionError(CommandError):
-    """--select names nothing of the app."""
+    """--select or --exclude names nothing of the app."""
 
     code = "UNKNOWN_SELECTION"
 
-    def __init__(self, selector: str, *, declared: Sequence[str]) -> None:
+    def __init__(self, selector: str, *, option: str, declared: Sequence[str]) -> None:
         super().__init__(
-            f"--select {selector!r} names no dataset",
-            fix=f"{closest(selector.strip('+'), declared)}"
-            f"write name, +name or name+; names are {listed(declared)}",
+            f"{option} {selector!r} names no dataset",
+            fix=f"{closest(selector.strip('+0123456789'), declared)}"
+            f"write name, +name, name+ or 2+name; names are {listed(declared)}",
+        )
+
+
+class NothingSelectedError(CommandError):
+    """--exclude leaves nothing of what --select chose."""
+
+    code = "NOTHING_SELECTED"
+
+    def __init__(self, excluded: Sequence[str]) -> None:
+        super().__init__(
+            f"--exclude {' '.join(excluded)!r} leaves no dataset", fix="exclude fewer names"
+        )
+
+
+class SelectionWithoutAppError(CommandError):
+    """--select was given for a home alone."""
+
+    code = "SELECTION_WITHOUT_APP"
+
+    def __init__(self, home: str) -> None:
+        super().__init__(
+            f"home {home!r} does not tell which dataset reads which",
+            fix="name the app file too, or leave --select and --exclude out",
         )
 
 
@@ -141,6 +164,112 @@ class ArgumentRefusedError(CommandError):
 
     def __init__(self, option: str, value: str, *, expected: str) -> None:
         super().__init__(f"{option} cannot be {value!r}", fix=f"give {expected}")
+
+
+class UnknownCommandError(CommandError):
+    """A command was typed that does not exist."""
+
+    code = "UNKNOWN_COMMAND"
+
+    def __init__(self, name: str, *, program: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{program} has no command {name!r}",
+            fix=f"{closest(name, known)}commands are {listed(known)}",
+        )
+
+
+class UnknownFlagError(CommandError):
+    """An option was typed that the command does not have."""
+
+    code = "UNKNOWN_FLAG"
+
+    def __init__(self, flag: str, *, command: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{command} has no option {flag!r}",
+            fix=f"{closest(flag, known)}options are {listed(known)}",
+        )
+
+
+class UsageError(CommandError):
+    """A command was typed with too few, too many or unreadable words."""
+
+    code = "USAGE"
+
+    def __init__(self, *, command: str, cause: str) -> None:
+        super().__init__(f"{command}: {cause}", fix=f"`{command} --help` shows what it takes")
+
+
+class UnknownDatasetError(CommandError):
+    """A name was asked for that neither the app nor its home knows."""
+
+    code = "UNKNOWN_DATASET"
+
+    def __init__(self, name: str, *, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no dataset {name!r}",
+            fix=f"{closest(name, known)}names are {listed(known)}",
+        )
+
+
+class UnknownTemplateError(CommandError):
+    """An app was to be made after a template that does not exist."""
+
+    code = "UNKNOWN_TEMPLATE"
+
+    def __init__(self, name: str, *, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no template {name!r}",
+            fix=f"{closest(name, known)}templates are {listed(known)}",
+        )
+
+
+class AppNameRefusedError(CommandError):
+    """A new app was to have a name that no app can have."""
+
+    code = "APP_NAME_REFUSED"
+
+    def __init__(self, name: str, *, usable: str | None) -> None:
+        offer = f"`millstream new {usable}`; " if usable else ""
+        super().__init__(
+            f"{name!r} cannot name an app",
+            fix=f"{offer}a name is a lower-case letter, then letters, digits and single "
+            "underscores, at most 63 characters",
+        )
+
+
+class FolderTakenError(CommandError):
+    """A new app was to be made where something is already."""
+
+    code = "FOLDER_TAKEN"
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"{folder!r} exists and is not an empty folder",
+            fix="choose another name, or empty it; nothing was written",
+        )
+
+
+class DriverElsewhereError(CommandError):
+    """The driver to be stopped runs on another machine."""
+
+    code = "DRIVER_ELSEWHERE"
+
+    def __init__(self, home: str, *, pid: int, host: str) -> None:
+        super().__init__(
+            f"home {home!r} is run by pid {pid} on {host}, which cannot be stopped from here",
+            fix=f"on {host}: `millstream stop --home {home}`, or `kill {pid}`",
+        )
+
+
+class DriverForeignError(CommandError):
+    """The driver to be stopped belongs to another user."""
+
+    code = "DRIVER_FOREIGN"
+
+    def __init__(self, *, pid: int) -> None:
+        super().__init__(
+            f"pid {pid} belongs to another user", fix="stop it as that user, or as root"
+        )
 
 
 class SqlFailedError(CommandError):

@@ -9,7 +9,7 @@ with the data.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -19,6 +19,7 @@ from millstream.crash import reach
 from millstream.errors import OvertakenError
 from millstream.lake.checksum import write_checksum
 from millstream.lake.files import sync_folder
+from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,40 +29,11 @@ if TYPE_CHECKING:
 
     from millstream.lake.files import DataFile
 
-EPOCH = "millstream.epoch"
-FACTS = "millstream"
 _GONE = "_gone"
 _TRIES = 5
 _HISTORY_STEP = 50
 
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a table after its last batch; part of the commit itself."""
-
-    query_id: str = ""
-    epoch: int = 0
-    batch: int = -1
-    rows: int = 0
-    digest: str = ""
-    """Number of rows and an order-free hash of the batch, to tell a retry that differs."""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """What the last batch added to the totals."""
-    totals: Mapping[str, int] = field(default_factory=dict)
-    """Sums over all batches, by verdict or rule."""
-    changed: int = -1
-    """The last batch that changed any row; -1 if none did."""
-    greatest_event_time: int | None = None
-    """In microseconds since 1970, over all batches so far."""
-    inputs: Mapping[str, int] = field(default_factory=dict)
-    """The version of each input a recomputed answer was made from."""
-
-    def plus(self, counts: Mapping[str, int]) -> Facts:
-        """Add a batch's counts to the totals."""
-        totals = dict(self.totals)
-        for name, count in counts.items():
-            totals[name] = totals.get(name, 0) + count
-        return replace(self, counts=dict(counts), totals=totals)
+__all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_facts"]
 
 
 class FencedTable:
@@ -214,7 +186,7 @@ class FencedTable:
 
     def _commit_batch(self, act: Callable[[CommitProperties], Any], facts: Facts) -> None:
         self.facts = replace(facts, epoch=self._epoch)
-        batch = Transaction(f"millstream.{facts.query_id}", facts.batch)
+        batch = Transaction(f"{QUERY}{facts.query_id}", facts.batch)
         self._commit(act, self._transaction(batch))
         sync_folder(self.path / "_delta_log")
 
@@ -248,7 +220,7 @@ class FencedTable:
 
 
 def last_facts(table: DeltaTable) -> Facts:
-    """Read what the last batch told of a table; commits of others, say OPTIMIZE, are skipped."""
+    """Read what the last batch told of a table as it was opened; commits of others are skipped."""
     seen, wanted = -1, 1
     while seen < table.version() + 1:
         history = table.history(wanted)
@@ -259,8 +231,3 @@ def last_facts(table: DeltaTable) -> Facts:
             break
         seen, wanted = len(history), wanted + _HISTORY_STEP
     return Facts()
-
-
-def facts_of(path: Path) -> Facts:
-    """Read what the last batch told of the table at a path."""
-    return last_facts(DeltaTable(str(path)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.lake.delta import facts_of
 from millstream.lake.home import QUARANTINE
+from millstream.lake.log import facts_of
 from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from millstream.errors import UnknownSelectionError
+from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import Dataset, Source, Table, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-_SELECTOR = re.compile(r"(\+?)([A-Za-z_]\w*)(\+?)")
+_SELECTOR = re.compile(r"(?:(\d*)(\+))?([A-Za-z_]\w*)(?:(\+)(\d*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +63,52 @@ class Graph:
         datasets = self.datasets
         return tuple(datasets[name] for name in self._sorter().static_order())
 
-    def upstream(self, name: str) -> frozenset[str]:
-        """Everything `name` is made from, directly or not."""
-        found: set[str] = set()
-        todo = list(self.datasets[name].reads)
-        while todo:
-            reads = todo.pop()
-            if reads not in found:
-                found.add(reads)
-                todo.extend(self.datasets[reads].reads)
-        return frozenset(found)
+    @property
+    def readers(self) -> Mapping[str, tuple[str, ...]]:
+        """Who reads each dataset, in the order of declaration."""
+        readers: dict[str, list[str]] = {name: [] for name in self.datasets}
+        for dataset in self.datasets.values():
+            for read in dict.fromkeys(dataset.reads):
+                if read in readers:
+                    readers[read].append(dataset.name)
+        return {name: tuple(names) for name, names in readers.items()}
 
-    def downstream(self, name: str) -> frozenset[str]:
-        """Everything made from `name`, directly or not."""
-        return frozenset(other for other in self.datasets if name in self.upstream(other))
+    def upstream(self, name: str, steps: int | None = None) -> frozenset[str]:
+        """Everything `name` is made from, directly or in so many steps."""
+        return _within(steps, name, {d.name: d.reads for d in self.datasets.values()})
 
-    def select(self, selectors: Iterable[str]) -> frozenset[str]:
+    def downstream(self, name: str, steps: int | None = None) -> frozenset[str]:
+        """Everything made from `name`, directly or in so many steps."""
+        return _within(steps, name, self.readers)
+
+    def select(
+        self, selectors: Sequence[str] | None, exclude: Sequence[str] | None = None
+    ) -> frozenset[str]:
         """Names chosen by dbt's syntax: `name`, `+name` with what it reads, `name+` with readers.
+
+        A number says how many steps: `2+name`, `name+1`. Selectors in one text are parted by
+        spaces. Without any, everything is chosen; what is excluded is left out at last.
 
         Raises:
             UnknownSelectionError: A selector names nothing of this application.
+            NothingSelectedError: Everything is excluded.
         """
+        chosen = self._named(selectors, "--select") if selectors else frozenset(self.datasets)
+        left = chosen - self._named(exclude or (), "--exclude")
+        if exclude and not left:
+            raise NothingSelectedError(exclude)
+        return left
+
+    def _named(self, selectors: Iterable[str], option: str) -> frozenset[str]:
         chosen: set[str] = set()
-        for selector in selectors:
+        for selector in " ".join(selectors).split():
             match = _SELECTOR.fullmatch(selector)
-            if match is None or match[2] not in self.datasets:
-                raise UnknownSelectionError(selector, declared=tuple(self.datasets))
-            before, name, after = match.groups()
+            if match is None or match[3] not in self.datasets:
+                raise UnknownSelectionError(selector, option=option, declared=tuple(self.datasets))
+            up, before, name, after, down = match.groups()
             chosen.add(name)
-            chosen |= self.upstream(name) if before else frozenset()
-            chosen |= self.downstream(name) if after else frozenset()
+            chosen |= self.upstream(name, int(up) if up else None) if before else frozenset()
+            chosen |= self.downstream(name, int(down) if down else None) if after else frozenset()
         return frozenset(chosen)
 
     def _sorter(self) -> TopologicalSorter[str]:
@@ -100,3 +116,15 @@ class Graph:
         return TopologicalSorter(
             {d.name: [r for r in d.reads if r in datasets] for d in datasets.values()}
         )
+
+
+def _within(
+    steps: int | None, name: str, neighbours: Mapping[str, Sequence[str]]
+) -> frozenset[str]:
+    found: set[str] = set()
+    front = {name}
+    while front and (steps is None or steps > 0):
+        front = {next_ for each in front for next_ in neighbours[each]} - found
+        found |= front
+        steps = None if steps is None else steps - 1
+    return frozenset(found)

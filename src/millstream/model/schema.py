@@ -166,6 +166,18 @@ def type_ddl(kind: Type) -> str:
             return f"STRUCT<{', '.join(_field_ddl(field, ': ') for field in kind.fields)}>"
 
 
+def json_ddl(value: Any) -> str:
+    """Write one type of Spark's JSON as DDL; one that has no word here, as it stands.
+
+    >>> json_ddl("long"), json_ddl("interval")
+    ('BIGINT', 'INTERVAL')
+    """
+    try:
+        return type_ddl(_from_json(value))
+    except SchemaError:
+        return value.upper() if isinstance(value, str) else json.dumps(value)
+
+
 def _field_ddl(field: Field, between: str) -> str:
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", field.name)
     name = field.name if plain else f"`{field.name.replace('`', '``')}`"

@@ -55,8 +55,8 @@ class ApplicationRun:
             HomeLockedError: Another driver holds the home.
             MillstreamError: Something does not fit; nothing was started.
         """
-        manner, chosen = _manner(options), options.get("select")
-        queries = plan(graph, graph.select(chosen) if chosen else None)
+        manner = _manner(options)
+        queries = plan(graph, graph.select(options.get("select"), options.get("exclude")))
         with full_disk_told(home):
             home.prepare(graph.app, sources=[s.name for s in graph.sources if not s.live])
             lease = Lease.acquire(home, takeover=bool(options.get("takeover")))

@@ -7,17 +7,43 @@ import json
 import os
 import socket
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from millstream.crash import reach
-from millstream.errors import HomeLockedError
+from millstream.errors import HomeDamagedError, HomeLockedError
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
     from pathlib import Path
 
     from millstream.lake.home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The driver that holds a home."""
+
+    pid: int
+    host: str
+    since: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs on this machine."""
+        return self.host == socket.gethostname()
+
+
+def holder_of(home: Home) -> Holder | None:
+    """Say which driver holds a home; None if none does.
+
+    Raises:
+        HomeDamagedError: What the driver left cannot be read.
+    """
+    if not home.lease.exists():
+        return None
+    return _holder(home.lease, max(_epochs(home.lease), default=0))
 
 
 class Lease:
@@ -38,10 +64,10 @@ class Lease:
             HomeLockedError: Another driver holds the home.
         """
         while True:
-            latest = _epochs(home.lease)[-1:]
-            if latest and not takeover:
-                _refuse_if_held(home, home.lease / f"{latest[0]:08d}")
-            epoch = (latest[0] if latest else 0) + 1
+            latest = max(_epochs(home.lease), default=0)
+            if not takeover and (held := _holder(home.lease, latest)):
+                raise HomeLockedError(str(home.path), **asdict(held))
+            epoch = latest + 1
             file = _claim(home.lease, epoch)
             if file is not None:
                 _forget(home.lease, before=epoch)
@@ -67,30 +93,24 @@ class Lease:
         self.release()
 
 
-def refuse_if_held(home: Home) -> None:
-    """Make sure that no driver holds a home.
-
-    Raises:
-        HomeLockedError: One does.
-    """
-    for epoch in _epochs(home.lease)[-1:] if home.lease.exists() else ():
-        _refuse_if_held(home, home.lease / f"{epoch:08d}")
-
-
 def _epochs(folder: Path) -> list[int]:
     return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit())
 
 
-def _refuse_if_held(home: Home, file: Path) -> None:
+def _holder(folder: Path, epoch: int) -> Holder | None:
+    file = folder / f"{epoch:08d}"
     try:
         with file.open() as held:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Shared, so that those who only look are never taken for a driver.
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = json.load(held)
-                raise HomeLockedError(str(home.path), **holder) from None
+                return Holder(**json.load(held))
+    except (ValueError, TypeError) as error:
+        raise HomeDamagedError(str(file), why=type(error).__name__) from error
     except FileNotFoundError:
-        return
+        pass
+    return None
 
 
 def _claim(folder: Path, epoch: int) -> TextIOWrapper | None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__version__ = version("millstream")
+__version__ = "0.1.0"
 
 HOME_VARIABLE = "MILLSTREAM_HOME"
 MASTER_VARIABLE = "MILLSTREAM_MASTER"
+CACHE_VARIABLE = "MILLSTREAM_CACHE"
 PROFILE_VARIABLE = "MILLSTREAM_PROFILE"
 
 DEFAULT_PROFILE = "default"
@@ -60,3 +57,11 @@ def given_in(given: str | Path | None, variable: str) -> Setting | None:
     if found := os.environ.get(variable):
         return Setting(found, f"environment ({variable})")
     return None
+
+
+def cache_dir() -> Path:
+    """Find the cache: `$MILLSTREAM_CACHE`, else the user's cache folder."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(shared).absolute() / "millstream"

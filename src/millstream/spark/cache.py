@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from millstream.settings import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-
-CACHE_VARIABLE = "MILLSTREAM_CACHE"
-
-
-def cache_dir() -> Path:
-    """Find the cache: `$MILLSTREAM_CACHE`, else the user's cache folder."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).absolute()
-    shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(shared).absolute() / "millstream"
+__all__ = ["cache_dir", "exclusive"]
 
 
 @contextmanager

@@ -282,6 +282,16 @@ class AnswerView:
     rows: Sequence[tuple[Any, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """An app that was made."""
+
+    name: str
+    folder: str
+    template: str
+    files: tuple[str, ...]
+
+
 def to_json(view: object) -> str:
     """Write a view as one line of JSON."""
     return json.dumps(_shape(view), default=_to_text, ensure_ascii=False)
@@ -340,7 +350,7 @@ def _dataset(
         output_rate=_output_rate(query, progress, rate, before),
         batch_ms=progress.duration_ms if progress else None,
         complete_to=_complete_to(query, progress),
-        verdicts=_verdicts(facts.totals),
+        verdicts=set_aside(facts.totals),
     )
 
 
@@ -367,17 +377,23 @@ def _output_rate(
 def _complete_to(query: Supervised, progress: Progress | None) -> datetime | None:
     dataset = query.query.dataset
     if isinstance(dataset, Source):
-        greatest = query.running.facts.greatest_event_time
-        if greatest is None or dataset.watermark is None:
-            return None
-        return _EPOCH + timedelta(microseconds=greatest) - parse_duration(dataset.watermark)
+        return complete_to(dataset, query.running.facts)
     if progress is None or progress.watermark is None:
         return None
     watermark = datetime.fromisoformat(progress.watermark)
     return watermark if watermark > _EPOCH else None
 
 
-def _verdicts(totals: Mapping[str, int]) -> dict[str, int]:
+def complete_to(source: Source, facts: Facts) -> datetime | None:
+    """Say up to when a landing is complete: its watermark, as its last commit tells it."""
+    if facts.greatest_event_time is None or source.watermark is None:
+        return None
+    greatest = _EPOCH + timedelta(microseconds=facts.greatest_event_time)
+    return greatest - parse_duration(source.watermark)
+
+
+def set_aside(totals: Mapping[str, int]) -> dict[str, int]:
+    """Say how many rows were set aside, by why."""
     aside = {name: totals[name] for name in _SET_ASIDE if totals.get(name)}
     broken = sum(count for name, count in totals.items() if name.startswith(_RULE))
     return aside or ({"violations": broken} if broken else {})
@@ -387,7 +403,7 @@ def _live_sources(query: Supervised, progress: Progress | None) -> Iterable[Data
     for name, counts in (progress.observed if progress else {}).items():
         if "malformed" in counts:
             yield DatasetView(
-                name, "live", str(query.trigger), query.state, -1, verdicts=_verdicts(counts)
+                name, "live", str(query.trigger), query.state, -1, verdicts=set_aside(counts)
             )
 
 

@@ -1,0 +1,90 @@
+"""`millstream new`: a folder with an app that runs, a test of it and what belongs beside."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.check.names import is_name
+from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
+from millstream.errors import AppNameRefusedError, FolderTakenError, UnknownTemplateError
+from millstream.views import NewView, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TEMPLATES = Path(__file__).parent / "templates"
+"""A folder for each template; the files beside them are common to all."""
+
+_NAME = "my_app"
+"""What stands in a template for the name of the app."""
+
+
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The app, and its new folder.")],
+    *,
+    template: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What to begin with.",
+            autocompletion=lambda incomplete: [t for t in templates() if t.startswith(incomplete)],
+        ),
+    ] = "shop",
+    json: Json = False,
+) -> None:
+    """Make a folder with an app that runs as it is, and a test of it."""
+    view = make(name, template, Path(name))
+    print(to_json(view)) if json else show(view)
+
+
+def make(name: str, template: str, folder: Path) -> NewView:
+    """Write a new app into a folder that does not exist or is empty.
+
+    Raises:
+        AppNameRefusedError: No app can have that name.
+        UnknownTemplateError: There is no such template.
+        FolderTakenError: Something is there already.
+    """
+    if not is_name(name):
+        usable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")
+        raise AppNameRefusedError(name, usable=usable if is_name(usable) else None)
+    if template not in templates():
+        raise UnknownTemplateError(template, known=templates())
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FolderTakenError(str(folder))
+    folder.mkdir(exist_ok=True)
+    files = sorted(_files(template), key=_written_as)
+    for file in files:
+        text = file.read_text().replace(_NAME, name)
+        (folder / _written_as(file)).write_text(text)
+    return NewView(name, str(folder), template, tuple(_written_as(file) for file in files))
+
+
+def templates() -> tuple[str, ...]:
+    """Name the templates."""
+    return tuple(sorted(t.name for t in TEMPLATES.iterdir() if (t / "app.py").exists()))
+
+
+def show(view: NewView) -> None:
+    """Print what was made, and what to type next."""
+    print(f"✓ {view.folder}: {', '.join(view.files)}\n")
+    print(f"  cd {shlex.quote(view.folder)}")
+    print("  millstream run        Ctrl-C finishes the batch and stops")
+    print("  millstream graph      what reads what")
+    print("  millstream status     how far each dataset is")
+    print('  pip install "millstream[testing]" && pytest')
+
+
+def _files(template: str) -> Iterator[Path]:
+    for folder in (TEMPLATES, TEMPLATES / template):
+        yield from (f for f in folder.iterdir() if f.is_file() and not f.name.startswith("_"))
+
+
+def _written_as(file: Path) -> str:
+    # Under its own name it would hold for the folder of the template too.
+    return ".gitignore" if file.name == "gitignore" else file.name

@@ -1,0 +1,78 @@
+"""`millstream status`: how the datasets of a home stand, and who runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.cli import text
+from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+    AppIfAny,
+    Exclude,
+    HomeDir,
+    Json,
+    ProfileName,
+    Select,
+)
+from millstream.errors import SelectionWithoutAppError
+from millstream.views import to_json
+
+if TYPE_CHECKING:
+    from millstream.run.lease import Holder
+    from millstream.views.status import StandingView, StatusView
+
+_COLUMNS = ("dataset", "kind", "batch", "rows", "in all", "version")
+_TIMES = ("committed", "complete to", "verdicts")
+
+
+def status(
+    app: AppIfAny = None,
+    *,
+    home: HomeDir = None,
+    select: Select = None,
+    exclude: Exclude = None,
+    profile: ProfileName = None,
+    json: Json = False,
+) -> None:
+    """Show how far each dataset is, and whether a driver runs; needs none."""
+    from millstream.app import find_deployed
+    from millstream.views.status import StatusView
+
+    place, graph = find_deployed(app, home, profile)
+    chosen = None
+    if select or exclude:
+        if graph is None:
+            raise SelectionWithoutAppError(str(place.path))
+        chosen = graph.select(select, exclude)
+    view = StatusView.of(place, graph, chosen)
+    print(to_json(view)) if json else show(view)
+
+
+def show(view: StatusView) -> None:
+    """Print how a home stands."""
+    print(f"{view.app}: {view.home}\n")
+    text.print_table((*_COLUMNS, *_TIMES), [_row(dataset) for dataset in view.datasets])
+    for dataset in view.datasets:
+        if dataset.fault:
+            print(f"\n{text.told(dataset.fault)}")
+    print(f"\n  {driver(view.driver)}")
+
+
+def driver(holder: Holder | None) -> str:
+    """Say who runs a home."""
+    if holder is None:
+        return "no driver runs"
+    return f"✓ a driver runs: pid {holder.pid} on {holder.host} since {holder.since}"
+
+
+def _row(dataset: StandingView) -> list[str]:
+    if dataset.state != "ran":
+        return [dataset.name, dataset.kind, *([text.NOTHING] * 6), dataset.state]
+    aside = text.verdicts(dataset.verdicts)
+    return [
+        dataset.name,
+        dataset.kind,
+        *(str(number) for number in (dataset.batch, dataset.rows, dataset.total, dataset.version)),
+        text.moment(dataset.committed_at),
+        text.moment(dataset.complete_to),
+        aside,
+    ]

@@ -1,0 +1,41 @@
+"""Words that were typed wrongly, told as every other error is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from millstream.errors import UnknownCommandError, UnknownFlagError, UsageError
+
+if TYPE_CHECKING:
+    from millstream.errors import CommandError
+
+# Typer shows the class of its parser's errors only as the parent of this one.
+_PARSER_ERROR = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """Commands of which a mistyped one is answered with the nearest."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that was typed."""
+        is_known = self.get_command(ctx, args[0]) is not None
+        if not is_known and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UnknownCommandError(args[0], program=ctx.command_path, known=list(self.commands))
+        return super().resolve_command(ctx, args)
+
+
+def mistyped(error: Exception) -> CommandError | None:
+    """Tell what the parser refused in our words; None if it was not the parser."""
+    return _told(error) if isinstance(error, _PARSER_ERROR) else None
+
+
+def _told(error: Any) -> CommandError:
+    command = error.ctx.command_path if error.ctx else "millstream"
+    if type(error).__name__ == "NoSuchOption":
+        options = [word for param in error.ctx.command.params for word in param.opts]
+        known = [word for word in (*options, "--help") if word.startswith("--")]
+        return UnknownFlagError(error.option_name, command=command, known=known)
+    return UsageError(command=command, cause=error.format_message().rstrip("."))

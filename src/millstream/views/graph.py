@@ -1,0 +1,80 @@
+"""An app as a graph: its datasets and who reads whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.model.dataset import Source, Table
+from millstream.views import AppView
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from millstream.model.dataset import Dataset
+    from millstream.model.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A dataset among others."""
+
+    name: str
+    kind: str
+    connector: str | None
+    """Where the rows of a source come from."""
+    live: bool
+    mode: str | None
+    key: tuple[str, ...]
+    reads: tuple[str, ...]
+    read_by: tuple[str, ...]
+    file: str
+    line: int
+
+    @staticmethod
+    def of(dataset: Dataset, read_by: tuple[str, ...]) -> NodeView:
+        """Show a dataset."""
+        source = dataset if isinstance(dataset, Source) else None
+        table = dataset if isinstance(dataset, Table) else None
+        return NodeView(
+            dataset.name,
+            type(dataset).__name__.lower(),
+            connector=type(source.connector).__name__.lower() if source else None,
+            live=bool(source and source.live),
+            mode=table.mode if table else None,
+            key=table.key if table else (),
+            reads=dataset.reads,
+            read_by=read_by,
+            file=dataset.at.file,
+            line=dataset.at.line,
+        )
+
+    def __str__(self) -> str:
+        mode = f"{self.mode} by {', '.join(self.key)}" if self.key else self.mode
+        words = (self.kind, self.connector, "live" if self.live else None, mode)
+        return " · ".join(word for word in words if word)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """An app and its datasets, each after those it reads, unless they read in a circle."""
+
+    app: AppView
+    datasets: tuple[NodeView, ...]
+
+    @staticmethod
+    def of(graph: Graph, chosen: Container[str] | None = None) -> GraphView:
+        """Show a graph, or the datasets of it that were chosen."""
+        readers = graph.readers
+        ordered = tuple(graph.datasets.values()) if graph.cycle else graph.ordered
+        shown = (d for d in ordered if chosen is None or d.name in chosen)
+        return GraphView(AppView.of(graph), tuple(NodeView.of(d, readers[d.name]) for d in shown))
+
+    @property
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """Who is read by whom, among the datasets that are shown."""
+        names = {node.name for node in self.datasets}
+        for node in self.datasets:
+            for read in dict.fromkeys(node.reads):
+                if read in names:
+                    yield read, node.name

@@ -1,0 +1,123 @@
+"""How the datasets of a home stand, as its files tell it, whether a driver runs or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from millstream.errors import MillstreamError
+from millstream.lake.home import QUARANTINE
+from millstream.lake.log import Facts, commits
+from millstream.model.dataset import Source, View
+from millstream.run.lease import holder_of
+from millstream.views import FaultView, complete_to, set_aside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from millstream.lake.home import Home
+    from millstream.lake.log import Commit
+    from millstream.model.dataset import Table
+    from millstream.model.graph import Graph
+    from millstream.run.lease import Holder
+
+
+@dataclass(frozen=True, slots=True)
+class StandingView:
+    """What is stored of a source or table."""
+
+    name: str
+    kind: str
+    state: str
+    """`ran`, `never ran`, `live` (a source that is not stored), `damaged`."""
+    is_declared: bool
+    """False if the home holds it and the app does not declare it, or no app was named."""
+    batch: int = -1
+    """The last one committed; -1 before the first."""
+    rows: int = 0
+    """Rows of the last batch that were right (of a source) or written (of a table)."""
+    total: int = 0
+    """The same over all batches."""
+    version: int | None = None
+    committed_at: datetime | None = None
+    """When the last batch was."""
+    complete_to: datetime | None = None
+    """The watermark: no earlier row is waited for; of a source."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were set aside, by why, over all batches."""
+    fault: FaultView | None = None
+
+    @staticmethod
+    def of(home: Home, name: str, declared: Source | Table | None = None) -> StandingView:
+        """Look at one dataset."""
+        is_landing = home.is_landing(name) if declared is None else isinstance(declared, Source)
+        kind = "source" if is_landing else "table"
+        is_declared = declared is not None
+        if isinstance(declared, Source) and declared.live:
+            return StandingView(name, kind, "live", is_declared)
+        try:
+            seen = list(_until_batch(home, name))
+        except MillstreamError as error:
+            fault = FaultView.of(error)
+            return StandingView(name, kind, "damaged", is_declared, fault=fault)
+        if not seen:
+            return StandingView(name, kind, "never ran", is_declared)
+        facts = next((commit.facts for commit in seen if commit.facts), Facts())
+        output = "ok" if is_landing else "written"
+        return StandingView(
+            name,
+            kind,
+            "ran" if facts.batch >= 0 else "never ran",
+            is_declared,
+            batch=facts.batch,
+            rows=facts.counts.get(output, 0),
+            total=facts.totals.get(output, 0),
+            version=seen[0].version,
+            committed_at=seen[-1].at if seen[-1].is_batch else None,
+            complete_to=complete_to(declared, facts) if isinstance(declared, Source) else None,
+            verdicts=set_aside(facts.totals),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """A home: who runs it, and how its datasets stand."""
+
+    app: str
+    home: str
+    driver: Holder | None
+    datasets: tuple[StandingView, ...]
+
+    @staticmethod
+    def of(home: Home, graph: Graph | None, chosen: Iterable[str] | None = None) -> StatusView:
+        """Look at a home.
+
+        Args:
+            home: Where the app is deployed.
+            graph: What the app declares, if it is known.
+            chosen: Names to look at; everything if None.
+        """
+        declared = {d.name: d for d in graph.ordered if not isinstance(d, View)} if graph else {}
+        stored = [name for name in home.tables if not name.endswith(QUARANTINE)]
+        names = [*declared, *(name for name in stored if name not in declared)]
+        wanted = names if chosen is None else [name for name in names if name in set(chosen)]
+        datasets = tuple(StandingView.of(home, name, declared.get(name)) for name in wanted)
+        app = graph.app if graph else str(home.read_manifest()["app"])
+        return StatusView(app, str(home.path), holder_of(home), datasets)
+
+
+@dataclass(frozen=True, slots=True)
+class StopView:
+    """A home whose driver was asked to stop."""
+
+    home: str
+    driver: Holder | None
+    """The driver that has stopped; None if none ran."""
+
+
+def _until_batch(home: Home, name: str) -> Iterable[Commit]:
+    for commit in commits(home.table(name)):
+        yield commit
+        if commit.is_batch:
+            return

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.app import load
+from millstream.cli.new import TEMPLATES, templates
+from millstream.connectors.generator import Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Outcome
+
+    from millstream.testing import Script
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_new_app_is_made_and_the_next_commands_are_told(
+    millstream: Callable[..., Outcome],
+) -> None:
+    outcome = millstream("new", "corner_shop")
+
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "✓ corner_shop: .gitignore, README.md, app.py, test_app.py",
+        "",
+        "  cd corner_shop",
+        "  millstream run        Ctrl-C finishes the batch and stops",
+        "  millstream graph      what reads what",
+        "  millstream status     how far each dataset is",
+        '  pip install "millstream[testing]" && pytest',
+    ]
+    assert 'ms.App("corner_shop")' in Path("corner_shop/app.py").read_text()
+    assert ".millstream/" in Path("corner_shop/.gitignore").read_text()
+
+
+@pytest.mark.parametrize("template", templates())
+def test_every_template_is_an_app_without_faults_that_makes_its_own_rows(
+    template: str, millstream: Callable[..., Outcome]
+) -> None:
+    outcome = millstream("new", "mine", "--template", template, "--json")
+
+    assert json.loads(outcome.out)["files"] == [".gitignore", "README.md", "app.py", "test_app.py"]
+    app = load("mine/app.py")
+    assert (app.name, app.faults) == ("mine", ())
+    assert all(isinstance(source.connector, Generator) for source in app.graph.sources)
+    assert "my_app" not in "".join(f.read_text() for f in Path("mine").iterdir())
+
+
+def test_there_is_a_template_for_every_kind_of_application_with_an_example() -> None:
+    examples = {folder.name for folder in (ROOT / "examples").iterdir() if folder.is_dir()}
+
+    assert {name for name in examples if not name.startswith("_")} <= set(templates())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("template", templates())
+def test_the_test_of_every_template_passes(
+    template: str, stream: Callable[..., Script], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    app = load(str(TEMPLATES / template / "app.py"))
+    monkeypatch.setitem(sys.modules, "app", SimpleNamespace(app=app))
+    names: dict[str, Any] = {}
+    file = TEMPLATES / template / "test_app.py"
+
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        test(stream)
+
+
+@pytest.mark.parametrize(
+    ("name", "offer"),
+    [("My Shop", "`millstream new my_shop`; "), ("3d-prints", "`millstream new d_prints`; ")]
+    + [(name, "") for name in ("", "../..", "_", "ÄÖ", "x" * 64)],
+)
+def test_a_name_that_no_app_can_have_is_refused_with_one_it_can(
+    name: str, offer: str, millstream: Callable[..., Outcome]
+) -> None:
+    outcome = millstream("new", name)
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        f"[APP_NAME_REFUSED] {name!r} cannot name an app",
+        f"  fix: {offer}a name is a lower-case letter, then letters, digits and single "
+        "underscores, at most 63 characters",
+    ]
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_place_that_is_taken_is_refused_and_left_alone(
+    is_file: bool, millstream: Callable[..., Outcome]
+) -> None:
+    if is_file:
+        Path("shop").write_text("mine")
+    else:
+        Path("shop").mkdir()
+        Path("shop/mine").write_text("mine")
+
+    outcome = millstream("new", "shop")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[FOLDER_TAKEN] 'shop' exists and is not an empty folder",
+        "  fix: choose another name, or empty it; nothing was written",
+    ]
+    assert not Path("shop/app.py").exists()
+
+
+def test_an_empty_folder_may_be_filled(millstream: Callable[..., Outcome]) -> None:
+    Path("shop").mkdir()
+
+    assert millstream("new", "shop").code == 0
+
+
+def test_an_unknown_template_is_refused_with_the_nearest_one(
+    millstream: Callable[..., Outcome],
+) -> None:
+    outcome = millstream("new", "mine", "--template", "shp")
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[UNKNOWN_TEMPLATE] there is no template 'shp'",
+        "  fix: did you mean 'shop'? templates are etl, shop",
+    ]
+    assert not Path("mine").exists()
