@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
+from millstream.declare.file import files_of, read_file
 from millstream.errors import (
     AlreadyRunningError,
     AppFileError,
@@ -22,7 +23,10 @@ from millstream.errors import (
     Location,
     MillstreamError,
     NoAppError,
+    NoSqlFilesError,
+    SqlFileAloneError,
     TwoAppsError,
+    UnknownInputError,
 )
 from millstream.model.graph import Graph
 from millstream.settings import resolve_home, resolve_master
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
     from millstream.declare import SourceOptions, TableOptions
     from millstream.lake.home import Home
-    from millstream.model.dataset import Dataset
+    from millstream.model.dataset import Connector, Dataset
     from millstream.run.application import ApplicationRun
 
 DEFAULT_FILE = "app.py"
@@ -71,6 +75,7 @@ class App:
         self._home, self._master = home, master
         self._declared: list[Dataset] = []
         self._refused: list[MillstreamError] = []
+        self._unmade: set[str] = set()
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
@@ -109,6 +114,15 @@ class App:
         at = declare.location_of_caller()
         self._declare(lambda: declare.sql_view_of(name, query, at))
 
+    def sql_files(self, folder: str | Path) -> None:
+        """Declare the datasets of a folder of SQL files, each by its header and its query.
+
+        A relative folder is looked for beside the file that calls this.
+        """
+        at = declare.location_of_caller()
+        beside = Path(at.file).parent if Path(at.file).is_file() else Path()
+        self._take_in(beside / folder, at)
+
     @property
     def graph(self) -> Graph:
         """What is declared so far."""
@@ -119,8 +133,8 @@ class App:
         """Everything that is wrong with the declarations; found without Spark."""
         found = check.faults(self.graph)
         if self._refused:
-            found = tuple(e for e in found if not isinstance(e, EmptyAppError))
-        return tuple(sorted((*self._refused, *found), key=check.line))
+            found = tuple(e for e in found if not self._follows(e))
+        return tuple(sorted((*self._refused, *found), key=check.place))
 
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run until it is stopped, or with `once` until nothing is left.
@@ -216,6 +230,23 @@ class App:
         except Exception as error:
             self._died_of = error
 
+    def _take_in(self, folder: Path, at: Location) -> None:
+        files = files_of(folder)
+        if not files:
+            self._refused.append(NoSqlFilesError(declare.relative(str(folder)), at=at))
+        for file in files:
+            read = read_file(file, _connectors())
+            self._refused.extend(read.faults)
+            if read.dataset is None:
+                self._unmade.add(read.name)
+            else:
+                self._declared.append(read.dataset)
+
+    def _follows(self, error: MillstreamError) -> bool:
+        """Tell whether a fault is there only because of one that was found before."""
+        unmade = isinstance(error, UnknownInputError) and error.name in self._unmade
+        return unmade or isinstance(error, EmptyAppError)
+
     def _declare(self, make: Callable[[], Dataset]) -> None:
         try:
             self._declared.append(make())
@@ -224,15 +255,22 @@ class App:
 
 
 def load(path: str) -> App:
-    """Find the App of a file, given as `file.py` or `file.py:name`.
+    """Find the App of a file, given as `file.py` or `file.py:name`, or of a folder.
+
+    A folder is the app of its `app.py`, or of its SQL files if it has none.
 
     Raises:
-        AppFileMissingError: There is no such file.
+        AppFileMissingError: There is no such file, or nothing in the folder.
+        SqlFileAloneError: It is one file of SQL.
         AppFileError: The file raises.
         NoAppError: It holds no App, or none of that name.
         TwoAppsError: It holds several, and none was named.
     """
     file, name = _split(path)
+    if file.is_dir():
+        app = App(file.name)
+        app._take_in(file, Location(declare.relative(str(file)), 1))
+        return app
     module = _import(file)
     held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     shown = declare.relative(str(file))
@@ -260,19 +298,37 @@ def find_home(path: str | None, given: str | Path | None = None) -> Home:
     if path is None and given is not None:
         return Home.at(given)
     file, name = _split(path or DEFAULT_FILE)
+    if file.is_dir():
+        return Home.at(resolve_home(given, app=file.name).value)
     if (said := _said_plainly(file, name)) is None:
         return load(path or DEFAULT_FILE).home(given)
     return Home.at(resolve_home(given, app=said["name"], code=said.get("home")).value)
 
 
+def _connectors() -> Mapping[str, Callable[..., Connector]]:
+    """Name the connectors of the public API as headers do."""
+    import millstream
+
+    kinds = (getattr(millstream, name) for name in millstream.__all__)
+    return {k.__name__.lower(): k for k in kinds if isinstance(k, type) and hasattr(k, "codec")}
+
+
 def _split(path: str) -> tuple[Path, str | None]:
-    file, colon, name = path.rpartition(":")
+    """Find the file, or the folder of SQL files, and the name of the App in it."""
+    text, colon, name = path.rpartition(":")
     if not colon or not name.isidentifier():
-        file, name = path, ""
-    if not Path(file).is_file():
-        folder = Path(file).parent if Path(file).parent.is_dir() else Path()
-        raise AppFileMissingError(file, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
-    return Path(file).absolute(), name or None
+        text, name = path, ""
+    if Path(text).is_dir():
+        text = str(Path(text) / DEFAULT_FILE)
+    file = Path(text).absolute()
+    if not file.is_file() and file.name == DEFAULT_FILE and files_of(file.parent):
+        return Path(os.path.abspath(file.parent)), None
+    if file.suffix == ".sql" and file.is_file():
+        raise SqlFileAloneError(text, folder=str(Path(text).parent))
+    if not file.is_file():
+        folder = Path(text).parent
+        raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
+    return file, name or None
 
 
 def _import(file: Path) -> ModuleType:

@@ -25,7 +25,9 @@ checkpoint = typer.Typer(
 
 @checkpoint.command()
 def inspect(
-    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    app: Annotated[
+        str | None, typer.Argument(metavar="APP", help="The app file or folder.")
+    ] = None,
     *,
     home: HomeDir = None,
     json: Json = False,

@@ -19,7 +19,9 @@ _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "",
 
 
 def ledger(
-    app: Annotated[str | None, typer.Argument(metavar="APP", help="The app file.")] = None,
+    app: Annotated[
+        str | None, typer.Argument(metavar="APP", help="The app file or folder.")
+    ] = None,
     *,
     home: HomeDir = None,
     json: Json = False,

@@ -10,7 +10,11 @@ import typer
 from millstream.app import DEFAULT_FILE
 
 AppFile = Annotated[
-    str, typer.Argument(metavar="APP", help="The app: file.py, or file.py:name of several.")
+    str,
+    typer.Argument(
+        metavar="APP",
+        help="The app: file.py, file.py:name of several, or a folder with app.py or SQL files.",
+    ),
 ]
 HomeDir = Annotated[
     Path | None,

@@ -61,7 +61,7 @@ class NameRefusedError(DeclarationError):
             f"{name!r} cannot name an app or a dataset",
             fix="use a lower-case letter, then letters, digits and single underscores, "
             "at most 63 characters",
-            at=at,
+            at=at and at.of("name"),
         )
 
 
@@ -72,9 +72,9 @@ class DuplicateNameError(DeclarationError):
 
     def __init__(self, name: str, *, first: Location, at: Location) -> None:
         super().__init__(
-            f"dataset {name!r} is declared twice, first at {first}",
+            f"dataset {name!r} is declared twice, first at {first.of('name')}",
             fix="rename one of the two",
-            at=at,
+            at=at.of("name"),
         )
 
 
@@ -84,10 +84,11 @@ class UnknownInputError(DeclarationError):
     code = "UNKNOWN_INPUT"
 
     def __init__(self, name: str, *, dataset: str, declared: Sequence[str], at: Location) -> None:
+        self.name = name
         super().__init__(
             f"{dataset!r} reads {name!r}, which is not declared",
             fix=f"{closest(name, declared)}declared names are {listed(declared)}",
-            at=at,
+            at=at.of("from", name),
         )
 
 
@@ -100,7 +101,7 @@ class CycleError(DeclarationError):
         super().__init__(
             f"datasets read each other in a circle: {' reads '.join(repr(n) for n in names)}",
             fix="break the circle: one of them must not read the next",
-            at=at,
+            at=at.of("from", names[1]),
         )
 
 
@@ -128,7 +129,7 @@ class OptionRefusedError(DeclarationError):
         super().__init__(
             f"{dataset!r} has {option}={value!r}",
             fix=f"{closest(str(value), allowed)}{option} is one of {', '.join(allowed)}",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -141,6 +142,101 @@ class UnknownOptionError(DeclarationError):
         super().__init__(
             f"{dataset!r} has the option {option!r}, which does not exist",
             fix=f"{closest(option, known)}options are {listed(known)}",
+            at=at.of(option),
+        )
+
+
+class OptionMissingError(DeclarationError):
+    """A source in SQL lacks an option that its connector cannot do without."""
+
+    code = "OPTION_MISSING"
+
+    def __init__(self, option: str, *, source: str, connector: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} reads {connector} and has no {option}",
+            fix=f"add a line to the header: -- {option}: …",
+            at=at,
+        )
+
+
+class OptionTwiceError(DeclarationError):
+    """A header says one thing twice."""
+
+    code = "OPTION_TWICE"
+
+    def __init__(self, option: str, *, dataset: str, first: Location, at: Location) -> None:
+        super().__init__(
+            f"{dataset!r} has the option {option!r} twice, first at {first}",
+            fix="keep one of the two",
+            at=at,
+        )
+
+
+class ValueRefusedError(DeclarationError):
+    """An option in a header has a value of the wrong kind."""
+
+    code = "VALUE_REFUSED"
+
+    def __init__(
+        self, option: str, value: str, *, dataset: str, expected: str, at: Location
+    ) -> None:
+        super().__init__(
+            f"{dataset!r} has the option {option!r} with {value!r}",
+            fix=f"write {expected}",
+            at=at,
+        )
+
+
+class HeaderLineError(DeclarationError):
+    """A line of a header is not an option and its value."""
+
+    code = "HEADER_LINE"
+
+    def __init__(self, line: str, *, dataset: str, at: Location) -> None:
+        super().__init__(
+            f"the header of {dataset!r} has the line {line!r}, which is no option",
+            fix='write -- option: value, or -- expect "rule": condition; '
+            "other comments come after an empty line, or in /* … */",
+            at=at,
+        )
+
+
+class NotATableError(DeclarationError):
+    """A view in SQL has an option that only tables have."""
+
+    code = "NOT_A_TABLE"
+
+    def __init__(self, option: str, *, view: str, at: Location) -> None:
+        super().__init__(
+            f"view {view!r} has the option {option!r}, which only tables have",
+            fix="add -- table: append, update or complete to keep its answer as a table, "
+            "or leave the option out",
+            at=at,
+        )
+
+
+class SourceQueryError(DeclarationError):
+    """A source in SQL has a query."""
+
+    code = "SOURCE_QUERY"
+
+    def __init__(self, source: str, *, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} has a query below its header",
+            fix=f"a source reads no dataset: move the query to a file of its own, FROM {source}",
+            at=at,
+        )
+
+
+class NoSqlFilesError(DeclarationError):
+    """A folder holds no SQL files."""
+
+    code = "NO_SQL_FILES"
+
+    def __init__(self, folder: str, *, at: Location) -> None:
+        super().__init__(
+            f"folder {folder!r} holds no .sql files",
+            fix="name the folder they are in; it is looked for beside the file that names it",
             at=at,
         )
 
@@ -154,7 +250,7 @@ class DurationRefusedError(DeclarationError):
         super().__init__(
             f"{dataset!r} has {option}={value!r}, which is not a length of time",
             fix='write a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
-            at=at,
+            at=at and at.of(option),
         )
 
 
@@ -167,7 +263,7 @@ class KeyMissingError(DeclarationError):
         super().__init__(
             f"table {table!r} has mode='update' and no key",
             fix='say which columns identify a row: key=["…"]',
-            at=at,
+            at=at.of("mode"),
         )
 
 
@@ -180,7 +276,7 @@ class KeyUnusedError(DeclarationError):
         super().__init__(
             f"table {table!r} has a key, which mode={mode!r} does not use",
             fix="use mode='update' to keep one row per key, or leave the key out",
-            at=at,
+            at=at.of("key"),
         )
 
 
@@ -193,7 +289,7 @@ class WatermarkMissingError(DeclarationError):
         super().__init__(
             f"source {source!r} has {has} and no {lacks}",
             fix='give both, such as event_time="at", watermark="10 minutes"',
-            at=at,
+            at=at.of("watermark" if lacks == "event_time" else "event_time"),
         )
 
 
@@ -210,7 +306,7 @@ class EventTimeColumnError(DeclarationError):
             f"source {source!r} has event_time={column!r}, which {fact}",
             fix=f"{closest(column, columns) if got is None else ''}name a TIMESTAMP column; "
             f"the schema has {listed(columns)}",
-            at=at,
+            at=at.of("event_time"),
         )
 
 
@@ -250,7 +346,7 @@ class ChangingInputError(DeclarationError):
             f"table {table!r} has mode={mode!r} and reads {reads!r}, "
             f"whose rows change (mode={reads_mode!r})",
             fix="use mode='complete': the answer is then recomputed whenever its input changes",
-            at=at,
+            at=at.of("mode"),
         )
 
 
@@ -265,7 +361,7 @@ class ColumnMissingError(DeclarationError):
         super().__init__(
             f"table {table!r} has {option}={column!r}, which is not in its answer",
             fix=f"{closest(column, columns)}the answer has {listed(columns)}",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -330,7 +426,7 @@ class LayoutChangedError(DeclarationError):
         super().__init__(
             f"table {table!r} was made with {option}={was} and is declared with {option}={now}",
             fix="declare it as it was, or give the table another name",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -343,7 +439,7 @@ class LiveInBatchError(DeclarationError):
         super().__init__(
             f"source {source!r} is live, so nothing of it is landed to run a batch over",
             fix="leave live=True out to land it",
-            at=at,
+            at=at.of("live"),
         )
 
 
@@ -356,7 +452,7 @@ class PathMissingError(DeclarationError):
         super().__init__(
             f"source {source!r} reads {path!r}, which does not exist",
             fix="make the folder, or mend the path (relative paths start where the command runs)",
-            at=at,
+            at=at.of("path"),
         )
 
 
@@ -369,7 +465,7 @@ class FormatRefusedError(DeclarationError):
         super().__init__(
             f"source {source!r} has format={got!r}",
             fix=f"{closest(got, allowed)}formats are {', '.join(allowed)}",
-            at=at,
+            at=at.of("format"),
         )
 
 
@@ -381,7 +477,9 @@ class ShareRefusedError(DeclarationError):
     def __init__(
         self, option: str, value: float, *, source: str, expected: str, at: Location
     ) -> None:
-        super().__init__(f"source {source!r} has {option}={value!r}", fix=f"give {expected}", at=at)
+        super().__init__(
+            f"source {source!r} has {option}={value!r}", fix=f"give {expected}", at=at.of(option)
+        )
 
 
 class SchemaError(DeclarationError):
