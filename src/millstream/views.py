@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.errors import catalogue
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
 from millstream.observe import Progress
@@ -46,6 +47,26 @@ class FaultView:
         """Show an error."""
         file, line = (error.at.file, error.at.line) if error.at else (None, None)
         return FaultView(error.code, error.what, error.fix, file, line)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorView:
+    """A kind of error: what it means and who must act."""
+
+    code: str
+    name: str
+    summary: str
+    branch: str
+    exit_code: int
+    is_transient: bool
+    """Whether trying again, with nothing changed, may succeed."""
+
+    @staticmethod
+    def of(kind: type[MillstreamError]) -> ErrorView:
+        """Show a kind of error."""
+        branch = catalogue.BRANCHES[catalogue.branch_of(kind)]
+        summary = catalogue.summary_of(kind)
+        return ErrorView(kind.code, kind.__name__, summary, branch, kind.exit_code, kind.transient)
 
 
 @dataclass(frozen=True, slots=True)

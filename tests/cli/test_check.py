@@ -54,6 +54,7 @@ def test_all_faults_are_shown_at_once_with_place_and_fix(
         "  fix: did you mean 'update'? mode is one of append, update, complete",
         "",
         "✗ shop: 2 faults",
+        "  more: millstream explain CODE",
     ]
 
 

@@ -81,7 +81,7 @@ def test_a_missing_file_is_refused_with_the_nearest_one() -> None:
 
     assert message(error) == [
         "[APP_FILE_MISSING] app file 'app' does not exist",
-        "  fix: did you mean 'app.py'? Python files here: app.py",
+        "  fix: did you mean 'app.py'? name the app file; Python files here: app.py",
     ]
 
 
@@ -91,7 +91,7 @@ def test_a_missing_file_in_a_missing_folder_is_refused() -> None:
 
     assert message(error) == [
         "[APP_FILE_MISSING] app file 'shop/app.py' does not exist",
-        "  fix: Python files here: none",
+        "  fix: name the app file; Python files here: none",
     ]
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_raises_is_reported_at_the_users_line() -> None:
         "[APP_FILE] app file 'app.py' raises JSONDecodeError: Expecting property name enclosed in "
         "double quotes: line 1 column 2 (char 1)",
         "  at:  app.py:3",
-        "  fix: mend the line above; `python FILE` shows the whole trace",
+        "  fix: mend the file; `python app.py` shows the whole trace",
     ]
 
 
@@ -242,7 +242,7 @@ def test_a_folder_that_holds_no_app_is_refused() -> None:
 
     assert message(error) == [
         "[APP_FILE_MISSING] app file 'shop/app.py' does not exist",
-        "  fix: did you mean 'shop/ap.py'? Python files here: shop/ap.py",
+        "  fix: did you mean 'shop/ap.py'? name the app file; Python files here: shop/ap.py",
     ]
 
 

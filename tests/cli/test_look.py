@@ -93,6 +93,7 @@ def test_a_home_in_which_nothing_ran_is_refused(millstream: Callable[..., Outcom
     assert outcome.err.splitlines() == [
         f"[HOME_EMPTY] nothing has run in home '{Path.cwd()}/nowhere' yet",
         "  fix: `millstream run APP` first, or name another --home",
+        "  more: millstream explain HOME_EMPTY",
     ]
 
 
@@ -130,4 +131,5 @@ def test_a_query_on_a_table_that_is_not_there_is_refused_with_the_nearest_one(
     assert outcome.err.splitlines() == [
         "[UNKNOWN_TABLE] no table 'by_itm' in this home",
         "  fix: did you mean 'by_item'? tables are by_item, orders, paid",
+        "  more: millstream explain UNKNOWN_TABLE",
     ]

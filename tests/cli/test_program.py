@@ -18,7 +18,7 @@ def test_help_names_every_command(millstream: Callable[..., Outcome]) -> None:
     outcome = millstream("--help")
 
     assert outcome.code == 0
-    for name in ("run", "check", "batch", "ledger", "query"):
+    for name in ("run", "check", "batch", "ledger", "query", "explain"):
         assert f"\n  {name} " in outcome.out
 
 
@@ -51,8 +51,9 @@ def test_an_unreadable_length_of_time_is_refused(millstream: Callable[..., Outco
 
     assert outcome.code == 2
     assert outcome.err.splitlines() == [
-        "[ARGUMENT_REFUSED] --for 'soon' cannot be read",
-        '  fix: write a length of time such as 60s or "5 minutes"',
+        "[ARGUMENT_REFUSED] --for cannot be 'soon'",
+        '  fix: give a length of time such as 60s or "5 minutes"',
+        "  more: millstream explain ARGUMENT_REFUSED",
     ]
 
 

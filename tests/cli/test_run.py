@@ -163,7 +163,7 @@ def test_ctrl_c_during_start_up_leaves_quietly_and_lets_the_home_go(
     assert wait_for(lambda: all(is_gone(pid) for pid in jvms))
 
 
-def test_a_dead_jvm_is_told_in_two_lines(driver: Callable[..., Driver]) -> None:
+def test_a_dead_jvm_is_told_in_three_lines(driver: Callable[..., Driver]) -> None:
     running = driver("--trigger", "1 second")
     running.wait_for(" orders ")
 
@@ -172,9 +172,10 @@ def test_a_dead_jvm_is_told_in_two_lines(driver: Callable[..., Driver]) -> None:
     code = running.end()
 
     assert code == 3, running.out
-    assert running.out.splitlines()[-2:] == [
+    assert running.out.splitlines()[-3:] == [
         "[DRIVER_LOST] Spark's JVM is gone; what was committed is safe",
         "  fix: start the app again; if memory ran out, raise spark.driver.memory "
         f"(see {running.home.logs / 'spark.log'})",
+        "  more: millstream explain DRIVER_LOST",
     ]
     assert "Traceback" not in running.out

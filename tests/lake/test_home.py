@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from millstream.errors import (
     UnknownTableError,
 )
 from millstream.lake.home import Home
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -53,9 +50,10 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
         Home.at(tmp_path / "file").prepare("shop", sources=[])
 
 
-def test_a_home_elsewhere_than_in_the_file_system_is_refused() -> None:
+@pytest.mark.parametrize("path", ["s3://bucket/home", Path("s3://bucket/home")])
+def test_a_home_elsewhere_than_in_the_file_system_is_refused(path: str | Path) -> None:
     with pytest.raises(HomeUnusableError, match="not a path of the local file system"):
-        Home.at("s3://bucket/home")
+        Home.at(path)
 
 
 def test_an_unknown_table_is_refused_with_those_there_are(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_an_app_runs_in_the_background_until_it_is_stopped(
     app.stop()
 
     assert str(caught.value) == (
-        "[ALREADY_RUNNING] app 'fleet' runs already in this process\n  fix: app.stop() first"
+        "[ALREADY_RUNNING] app 'fleet' runs already in this process\n  fix: call app.stop() first"
     )
     source.add(reading(3, "12:00:00"))
     app.run(home=tmp_path, once=True)
@@ -299,7 +299,7 @@ def test_only_selected_datasets_run(spark: SparkSession, tmp_path: Path) -> None
 
     assert str(caught.value) == (
         "[NOTHING_LANDED] 'other' reads 'clean', which has no table yet\n"
-        "  fix: run it with what it reads: --select +other"
+        "  fix: run 'clean' first: `millstream run APP --once --select +clean`"
     )
     assert rows(tmp_path, "other") == [(1,)]
 

@@ -30,7 +30,7 @@ def test_a_document_without_marks_is_refused_and_left_alone(tmp_path: Path) -> N
         write_between_marks(document, "chaos", "new")
 
     assert str(caught.value).splitlines() == [
-        "[MARKS_MISSING] guarantees.md has no place for the table",
+        "[MARKS_MISSING] 'guarantees.md' has no place for the table",
         f"  fix: write {BEGIN} and {END} where it is to stand",
     ]
     assert document.read_text() == "nothing"

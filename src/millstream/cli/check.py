@@ -8,7 +8,7 @@ import typer
 
 from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master
-from millstream.cli.text import counted, told
+from millstream.cli.text import MORE, counted, told
 from millstream.views import CheckView, to_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show(view: CheckView) -> None:
     for fault in view.faults:
         print(told(fault), end="\n\n")
     found = counted(len(view.faults), "fault")
-    print(f"✗ {view.app.name}: {found}" if view.faults else f"✓ {view.app}")
+    print(f"✗ {view.app.name}: {found}{MORE}" if view.faults else f"✓ {view.app}")
 
 
 def _rehearsed(app: App, master: str | None) -> Sequence[MillstreamError]:

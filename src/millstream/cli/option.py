@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ AppFile = Annotated[
     ),
 ]
 HomeDir = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--home", metavar="DIR", help="Where the app is deployed [.millstream/<app>]."),
 ]
 Master = Annotated[

@@ -13,11 +13,13 @@ import typer
 from millstream.cli.batch import batch
 from millstream.cli.check import check
 from millstream.cli.checkpoint import checkpoint
+from millstream.cli.explain import explain
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import ledger
 from millstream.cli.query import query
 from millstream.cli.quiet import log_folder
 from millstream.cli.run import run
+from millstream.cli.text import with_more
 from millstream.cli.verify import verify
 from millstream.errors import MillstreamError, UnexpectedError
 from millstream.settings import __version__
@@ -33,7 +35,7 @@ program = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, verify, batch, ledger, query):
+for command in (run, check, verify, batch, ledger, query, explain):
     program.command()(command)
 program.add_typer(checkpoint)
 
@@ -57,7 +59,7 @@ def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
         if interrupts.are_at_start_up:
             return interrupts.exit_code
         told = _explained(error)
-        print(told, file=sys.stderr)
+        print(with_more(told), file=sys.stderr)
         return told.exit_code
     return 0
 

@@ -15,6 +15,7 @@ from millstream.cli.face import choose_face
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import read
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master
+from millstream.cli.text import with_more
 from millstream.errors import ArgumentRefusedError, MillstreamError
 from millstream.model.duration import parse_duration
 from millstream.settings import __version__
@@ -22,7 +23,6 @@ from millstream.views import AppView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from millstream.app import App, RunOptions
     from millstream.cli.face import Face
@@ -93,14 +93,14 @@ def _exit_code(running: ApplicationRun, watch: Watch) -> int:
         running.raise_if_stopped_for_good()
     except MillstreamError as error:
         if not watch.has_told(error):
-            print(f"\n{error}", file=sys.stderr)
+            print(f"\n{with_more(error)}", file=sys.stderr)
     return max(
         (q.error.exit_code for q in running.queries if q.state == "failed" and q.error), default=0
     )
 
 
-def _next_commands(app: App, file: str, home: Path | None, *, is_all_done: bool) -> Iterator[str]:
-    where = shlex.quote(file) + (f" --home {shlex.quote(str(home))}" if home else "")
+def _next_commands(app: App, file: str, home: str | None, *, is_all_done: bool) -> Iterator[str]:
+    where = shlex.quote(file) + (f" --home {shlex.quote(home)}" if home else "")
     yield f"  millstream ledger {where}"
     if app.graph.tables:
         yield f'  millstream query {where} "SELECT * FROM {app.graph.tables[-1].name} LIMIT 10"'

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod
     from rich.table import Table
 
+    from millstream.errors import MillstreamError
     from millstream.views import FaultView
 
 NOTHING = "-"
+MORE = "\n  more: millstream explain CODE"
 _MARGIN = "  "
 _NUMBER = re.compile(r"-?[\d ]*\d(\.\d+)?(e[+-]?\d+)?( m?s)?")
 
@@ -89,6 +91,11 @@ def told(fault: FaultView) -> str:
     """Write a fault as errors are written everywhere."""
     place = f"\n  at:  {fault.file}:{fault.line}" if fault.file else ""
     return f"[{fault.code}] {fault.what}{place}\n  fix: {fault.fix}"
+
+
+def with_more(error: MillstreamError) -> str:
+    """Write an error as the last word of a command: with where to read more."""
+    return f"{error}{MORE.replace('CODE', error.code)}"
 
 
 def grouped(number: float) -> str:

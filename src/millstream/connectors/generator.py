@@ -66,7 +66,9 @@ class Generator:
         for option in _SHARES:
             share = getattr(self, option)
             if not 0 <= share <= 1:
-                yield ShareRefusedError(option, share, source=source, expected="0 to 1", at=at)
+                yield ShareRefusedError(
+                    option, share, source=source, expected="a share from 0 to 1", at=at
+                )
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Always within reach."""

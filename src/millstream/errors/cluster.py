@@ -83,7 +83,7 @@ class SparkStartError(ClusterError):
         self.log = log
         super().__init__(
             f"Spark does not start: {reason}",
-            fix=f"the last lines of {log!r} say why; `millstream doctor` looks for usual causes",
+            fix=f"the last lines of {log!r} say why",
         )
 
 
@@ -111,14 +111,15 @@ class HomeUnusableError(ClusterError):
 
 
 class HomeDamagedError(ClusterError):
-    """A file of the home cannot be read."""
+    """The manifest of the home cannot be read."""
 
     code = "HOME_DAMAGED"
 
     def __init__(self, file: str, *, why: str) -> None:
         super().__init__(
             f"{file!r} is damaged: {why}",
-            fix="restore it from a backup; the tables beside it are not affected",
+            fix="restore it from a backup, or move it away: the next run writes it again; "
+            "the tables beside it are not affected",
         )
 
 
@@ -156,7 +157,7 @@ class TableRestoredError(ClusterError):
     code = "TABLE_RESTORED"
 
     def __init__(self, table: str, *, batch: int, checkpoint: str, knows: int) -> None:
-        held = "none" if batch < 0 else f"batches up to {batch}"
+        held = "no batch" if batch < 0 else f"batches up to {batch}"
         super().__init__(
             f"{table!r} holds {held}, but its checkpoint has committed batch {knows}: "
             "the batches between are lost from the table",

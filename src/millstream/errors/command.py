@@ -18,7 +18,7 @@ class AppFileMissingError(CommandError):
     def __init__(self, file: str, *, nearby: Sequence[str]) -> None:
         super().__init__(
             f"app file {file!r} does not exist",
-            fix=f"{closest(file, nearby)}Python files here: {listed(nearby)}",
+            fix=f"{closest(file, nearby)}name the app file; Python files here: {listed(nearby)}",
         )
 
 
@@ -93,7 +93,7 @@ class NothingLandedError(CommandError):
     def __init__(self, dataset: str, *, reads: str) -> None:
         super().__init__(
             f"{dataset!r} reads {reads!r}, which has no table yet",
-            fix=f"run it with what it reads: --select +{dataset}",
+            fix=f"run {reads!r} first: `millstream run APP --once --select +{reads}`",
         )
 
 
@@ -134,13 +134,25 @@ class UnknownSelectionError(CommandError):
         )
 
 
+class UnknownCodeError(CommandError):
+    """An error code was asked about that does not exist."""
+
+    code = "UNKNOWN_CODE"
+
+    def __init__(self, given: str, *, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no error code {given!r}",
+            fix=f"{closest(given, known)}`millstream explain` lists them all",
+        )
+
+
 class ArgumentRefusedError(CommandError):
-    """A command-line value cannot be read."""
+    """An option of a command has a value that it cannot take."""
 
     code = "ARGUMENT_REFUSED"
 
     def __init__(self, option: str, value: str, *, expected: str) -> None:
-        super().__init__(f"{option} {value!r} cannot be read", fix=f"write {expected}")
+        super().__init__(f"{option} cannot be {value!r}", fix=f"give {expected}")
 
 
 class SqlFailedError(CommandError):
@@ -149,7 +161,10 @@ class SqlFailedError(CommandError):
     code = "SQL_FAILED"
 
     def __init__(self, *, cause: str, known: Sequence[str]) -> None:
-        super().__init__(f"the query does not run: {cause}", fix=f"tables are {listed(known)}")
+        super().__init__(
+            f"the query does not run: {cause}",
+            fix=f"write one SELECT in Spark's dialect; tables are {listed(known)}",
+        )
 
 
 class AlreadyRunningError(CommandError):
@@ -158,7 +173,7 @@ class AlreadyRunningError(CommandError):
     code = "ALREADY_RUNNING"
 
     def __init__(self, app: str) -> None:
-        super().__init__(f"app {app!r} runs already in this process", fix="app.stop() first")
+        super().__init__(f"app {app!r} runs already in this process", fix="call app.stop() first")
 
 
 class NotEqualError(MillstreamError):

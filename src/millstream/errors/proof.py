@@ -60,7 +60,7 @@ class ClockBackwardsError(CommandError):
 
     def __init__(self, by: str) -> None:
         super().__init__(
-            f"time cannot go by {by!r}",
+            f"the clock cannot advance by {by!r}",
             fix='give a positive length of time such as "30 minutes"; '
             "a late row is sent with an earlier event time",
         )
@@ -136,7 +136,7 @@ class StraceMissingError(CommandError):
 
     def __init__(self) -> None:
         super().__init__(
-            "strace is not installed, and kills drivers at system calls",
+            "killing drivers at system calls needs strace, which is not installed",
             fix="apt-get install strace, or leave these faults out with --without call",
         )
 
@@ -184,7 +184,7 @@ class MarksMissingError(CommandError):
 
     def __init__(self, document: str, *, marks: Sequence[str]) -> None:
         super().__init__(
-            f"{document} has no place for the table",
+            f"{document!r} has no place for the table",
             fix=f"write {' and '.join(marks)} where it is to stand",
         )
 

@@ -16,7 +16,7 @@ class AppFileError(UserCodeError):
     code = "APP_FILE"
 
     def __init__(self, file: str, *, cause: str, at: Location | None) -> None:
-        fix = "mend the line above; `python FILE` shows the whole trace"
+        fix = f"mend the file; `python {file}` shows the whole trace"
         if "SESSION_OR_CONTEXT_NOT_EXISTS" in cause:
             fix = (
                 "Spark starts after the file is read: move the line into the function of a "
@@ -57,7 +57,11 @@ class FunctionRaisedError(UserCodeError):
     code = "FUNCTION_RAISED"
 
     def __init__(self, dataset: str, *, cause: str, at: Location) -> None:
-        super().__init__(f"{dataset!r} raises {cause}", fix="mend the function", at=at)
+        super().__init__(
+            f"{dataset!r} raises {cause}",
+            fix="mend the function: it is called with DataFrames, to build the query",
+            at=at,
+        )
 
 
 class QueryRefusedError(UserCodeError):

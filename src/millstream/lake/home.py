@@ -27,6 +27,9 @@ FORMAT = 1
 
 QUARANTINE = "__quarantine"
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+"""What begins like `s3://`, which a Path writes as `s3:/`."""
+
 _UNBEARABLE = re.compile(r"%[0-9A-Fa-f]{2}|[][{}*?\\^|\x00-\x1f]")
 """What Spark or Delta would read as something else than a part of a path."""
 
@@ -45,7 +48,7 @@ class Home:
             HomeUnusableError: The path is not one of this machine's file system, or has
                 characters that Delta tables cannot have in theirs.
         """
-        if "://" in str(path):
+        if _ADDRESS.match(str(path)):
             raise HomeUnusableError(str(path), why="it is not a path of the local file system")
         home = Home(Path(path).expanduser().absolute())
         if found := _UNBEARABLE.search(str(home.path)):
@@ -156,7 +159,9 @@ class Home:
             manifest = json.loads(self._manifest.read_text())
             int(manifest["format"]), str(manifest["app"]), str(manifest["written_by"])
         except (ValueError, KeyError, TypeError) as error:
-            raise HomeDamagedError(str(self._manifest), why=f"{type(error).__name__}") from error
+            raise HomeDamagedError(
+                str(self._manifest), why=f"{type(error).__name__}: {error}"
+            ) from error
         except FileNotFoundError:
             return {"format": FORMAT, "app": "", "written_by": __version__}
         return dict(manifest)

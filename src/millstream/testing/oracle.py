@@ -66,6 +66,15 @@ class Oracle:
             self._hold_to_determinism(difference.table)
         return found
 
+    def hold_to_determinism(self) -> None:
+        """Compute every table twice, from its rows in this order and in that.
+
+        Raises:
+            NotDeterministicError: A function gives other rows for the same rows.
+        """
+        for table in self._tables():
+            self._hold_to_determinism(table.name)
+
     def _tables(self) -> tuple[Table, ...]:
         live = {source.name for source in self._graph.sources if source.live}
         ordered = (d for d in self._graph.ordered if isinstance(d, Table))

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, NotDeterministicError
 from millstream.lake.home import Home
 from millstream.settings import resolve_master
 from millstream.spark.session import open_session
-from millstream.testing.chance import Arrival, Course, arrivals_of, begin, courses
+from millstream.testing.chance import Arrival, Course, Step, arrivals_of, begin, courses
 from millstream.testing.script import Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -102,6 +103,7 @@ def prove(
         prover.try_all(chosen)
 
     try:
+        prover.hold_to_determinism(arrivals)
         hypothesis.seed(seed)(hold)()
     except MillstreamError as error:
         error.__notes__ = []
@@ -146,19 +148,46 @@ class _Prover:
                 self._has_failed = True
                 raise error
 
+    def hold_to_determinism(self, arrivals: Sequence[Arrival]) -> None:
+        """Have all records arrive at once; every function must give the same for them twice."""
+        error = self._undetermined(arrivals)
+        # Leave out halves, then quarters, and so on, as long as the others show the fault too.
+        size = len(arrivals) if error else 0
+        while size := size // 2:
+            for start in reversed(range(0, len(arrivals), size)):
+                fewer = (*arrivals[:start], *arrivals[start + size :])
+                if fewer and (shorter := self._undetermined(fewer)):
+                    arrivals, error = fewer, shorter
+        if error:
+            raise error
+
     def close(self) -> None:
         """Remove what the runs left behind."""
         self._pool.shutdown()
         shutil.rmtree(self._place, ignore_errors=True)
 
+    def _undetermined(self, arrivals: Sequence[Arrival]) -> NotDeterministicError | None:
+        with self._script() as script:
+            Step(tuple(arrivals)).play(script)
+            try:
+                script.assert_deterministic()
+            except NotDeterministicError as error:
+                return error
+        return None
+
+    @contextmanager
+    def _script(self) -> Iterator[Script]:
+        with (
+            tempfile.TemporaryDirectory(dir=self._place, ignore_cleanup_errors=True) as place,
+            Script(self._app, Home.at(place), self._spark, now=self._now) as script,
+        ):
+            yield script
+
     def _try(self, course: Course) -> MillstreamError | None:
-        place = Path(tempfile.mkdtemp(dir=self._place))
         try:
-            with Script(self._app, Home.at(place), self._spark, now=self._now) as script:
+            with self._script() as script:
                 course.play(script)
         except MillstreamError as error:
             return error
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
         self.happened.update(script.transcript.happened)
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from millstream.crash import POINTS, armed, hold_to_points
 from millstream.errors import (
@@ -30,6 +30,8 @@ from millstream.testing.oracle import Oracle, rows_of
 from millstream.testing.transcript import Transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Row, SparkSession
 
     from millstream.app import App
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 """What time it is when a script begins, unless it says otherwise."""
+
+T = TypeVar("T")
 
 _AT_START = ("home_taken", "table_taken")
 
@@ -199,14 +203,24 @@ class Script:
             NotDeterministicError: A function gives other rows for the same rows.
         """
         self.transcript.did("assert_consistent()")
-        script = self.transcript.as_test()
-        try:
-            found = Oracle(self._graph, self._spark, self._home).differences()
-        except NotDeterministicError as error:
-            raise error.shown_by(script) from None
-        if found:
+        if found := self._judged(Oracle.differences):
             told = [str(difference) for difference in found]
-            raise NotPrefixConsistentError(told, script=script)
+            raise NotPrefixConsistentError(told, script=self.transcript.as_test())
+
+    def assert_deterministic(self) -> None:
+        """Hold every table to give the same rows for the same rows, in whatever order they come.
+
+        Raises:
+            NotDeterministicError: A function gives other rows for the same rows.
+        """
+        self.transcript.did("assert_deterministic()")
+        self._judged(Oracle.hold_to_determinism)
+
+    def _judged(self, judge: Callable[[Oracle], T]) -> T:
+        try:
+            return judge(Oracle(self._graph, self._spark, self._home))
+        except NotDeterministicError as error:
+            raise error.shown_by(self.transcript.as_test()) from None
 
     def _take_in(self, verb: str, *, everything: bool) -> None:
         runner = self._alive(verb)

@@ -14,6 +14,7 @@ from millstream.testing.chaos.report import Outcome, TrialReport
 from millstream.testing.chaos.scene import Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ class Trial:
         try:
             self.scene.app.run(home=home.path, once=True, fail_fast=True)
         except Exception as error:
-            broken = f"{type(error).__name__}: {error}"
+            broken = "; because ".join(_chain(error))
         found = self._oracle.settle() + self._poller.findings
         if not broken:
             found += compare_with_batch(graph, spark, home, self._place / "batch")
@@ -97,3 +98,10 @@ class Trial:
         if moment is None or (at := self._oracle.first_batch_after(moment)) is None:
             return None
         return round(at - moment, 2)
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """Say what an error is, and what it came from."""
+    while error is not None:
+        yield f"{type(error).__name__}: {error}"
+        error = error.__cause__

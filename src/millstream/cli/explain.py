@@ -1,0 +1,69 @@
+"""`millstream explain`: the page about an error, or the list of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
+from millstream.cli.text import is_terminal
+from millstream.errors import catalogue
+from millstream.views import ErrorView, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="[CODE]", help="The word in brackets, in any case.")
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Tell what an error means and how to fix it; without a code, list them all."""
+    if code is None:
+        _list(json=json)
+        return
+    kind = catalogue.find(code)
+    view, page = ErrorView.of(kind), catalogue.page_of(kind)
+    if json:
+        print(to_json({"error": view, "page": page}))
+    else:
+        show(view, page)
+
+
+def _list(*, json: bool) -> None:
+    views = [ErrorView.of(kind) for kind in catalogue.kinds()]
+    if json:
+        print(to_json(views))
+    else:
+        show_all(views)
+
+
+def show(view: ErrorView, page: str) -> None:
+    """Print a page, and what its error does to a command."""
+    facts = f"{view.branch}: exit code {view.exit_code}."
+    if view.is_transient:
+        facts += " To try again, with nothing changed, may succeed."
+    if is_terminal():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        console = Console()
+        console.print(Markdown(f"{page}\n{facts}"), width=min(console.width, 100))
+    else:
+        print(f"{page}\n{facts}")
+
+
+def show_all(views: Sequence[ErrorView]) -> None:
+    """Print every code with what it means, by who must act."""
+    width = max(len(view.code) for view in views)
+    for branch, heading in catalogue.BRANCHES.items():
+        print(f"{heading}: exit code {branch.exit_code}")
+        for view in views:
+            if view.branch == heading:
+                print(f"  {view.code:<{width}}  {view.summary}")
+        print()
+    print("  millstream explain CODE")

@@ -1,0 +1,78 @@
+"""Errors of options: those that do not exist, and values that do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.errors.base import DeclarationError, Location, closest, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class OptionRefusedError(DeclarationError):
+    """An option has a value that does not exist."""
+
+    code = "OPTION_REFUSED"
+
+    def __init__(
+        self, option: str, value: object, *, dataset: str, allowed: Sequence[str], at: Location
+    ) -> None:
+        super().__init__(
+            f"{dataset!r} has {option}={value!r}",
+            fix=f"{closest(str(value), allowed)}{option} is one of {', '.join(allowed)}",
+            at=at.of(option),
+        )
+
+
+class UnknownOptionError(DeclarationError):
+    """An option does not exist."""
+
+    code = "UNKNOWN_OPTION"
+
+    def __init__(self, option: str, *, dataset: str, known: Sequence[str], at: Location) -> None:
+        super().__init__(
+            f"{dataset!r} has the option {option!r}, which does not exist",
+            fix=f"{closest(option, known)}options are {listed(known)}",
+            at=at.of(option),
+        )
+
+
+class DurationRefusedError(DeclarationError):
+    """A length of time cannot be read."""
+
+    code = "DURATION_REFUSED"
+
+    def __init__(self, option: str, value: str, *, dataset: str, at: Location | None) -> None:
+        words = '"default", "once", or ' if option == "trigger" else ""
+        super().__init__(
+            f"{dataset!r} has {option}={value!r}, which is not a length of time",
+            fix=f'write {words}a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
+            at=at and at.of(option),
+        )
+
+
+class FormatRefusedError(DeclarationError):
+    """A connector cannot read the format asked for."""
+
+    code = "FORMAT_REFUSED"
+
+    def __init__(self, got: str, *, source: str, allowed: Sequence[str], at: Location) -> None:
+        super().__init__(
+            f"source {source!r} has format={got!r}",
+            fix=f"{closest(got, allowed)}formats are {', '.join(allowed)}",
+            at=at.of("format"),
+        )
+
+
+class ShareRefusedError(DeclarationError):
+    """A generator's setting is out of range."""
+
+    code = "SHARE_REFUSED"
+
+    def __init__(
+        self, option: str, value: float, *, source: str, expected: str, at: Location
+    ) -> None:
+        super().__init__(
+            f"source {source!r} has {option}={value!r}", fix=f"give {expected}", at=at.of(option)
+        )
