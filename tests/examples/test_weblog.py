@@ -9,7 +9,10 @@ import pytest
 from examples.weblog.traffic import lines, write
 
 from millstream.app import App, load
+from millstream.lake.home import Home
+from millstream.lake.ledger import read_ledger
 from millstream.testing import assert_prefix_consistent
+from millstream.testing.oracle import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,3 +109,21 @@ def test_python_and_sql_give_equal_tables(stream: Callable[..., Script]) -> None
 @pytest.mark.parametrize("face", FACES)
 def test_batch_is_stream_is_replay(face: str, spark: SparkSession) -> None:
     assert_prefix_consistent(app_in(face), list(lines(12, seed=3)), runs=2, spark=spark)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_log_on_disk_is_read_alike_and_every_line_is_accounted_for(
+    folder: Path, tmp_path: Path, spark: SparkSession
+) -> None:
+    write(folder, 400, seed=3, lines_per_file=200)
+
+    for face in FACES:
+        app_in(face).run(home=tmp_path / face, once=True)
+
+    python, sql = (Home.at(tmp_path / face) for face in FACES)
+    [log] = read_ledger(sql).sources
+    assert sum(log.verdicts.values()) == log.input == 400
+    assert min(log.verdicts[v] for v in ("late", "malformed", "rejected")) > 0
+    for name in TABLES:
+        assert rows_of(python, name) == rows_of(sql, name) != []
