@@ -326,7 +326,7 @@ def _split(path: str) -> tuple[Path, str | None]:
     if file.suffix == ".sql" and file.is_file():
         raise SqlFileAloneError(text, folder=str(Path(text).parent))
     if not file.is_file():
-        folder = Path(text).parent
+        folder = Path(text).parent if Path(text).parent.is_dir() else Path()
         raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
     return file, name or None
 

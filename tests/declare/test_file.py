@@ -149,6 +149,17 @@ def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "nearest"),
+    [("csv.spe: x", "csv.sep"), ("options: x", "options.…"), ("csv: x", "csv.sep")],
+)
+def test_an_option_with_parts_is_said_by_its_parts(line: str, nearest: str) -> None:
+    told = fault("orders", f"{ORDERS}-- {line}\n").splitlines()
+
+    assert told[0].startswith("[UNKNOWN_OPTION] ")
+    assert told[2].startswith(f"  fix: did you mean {nearest!r}?")
+
+
 def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() -> None:
     write("cheap", "SELECT * FROM orders")
 
@@ -171,6 +182,14 @@ def test_an_option_said_twice_is_refused() -> None:
     assert fault("orders", ORDERS + "-- path: data\n") == (
         "[OPTION_TWICE] 'orders' has the option 'path' twice, first at shop/orders.sql:2\n"
         "  at:  shop/orders.sql:6\n"
+        "  fix: keep one of the two"
+    )
+
+
+def test_a_mode_beside_that_of_the_table_is_one_too_many() -> None:
+    assert fault("items", "-- table: append\n-- mode: append\nSELECT * FROM orders") == (
+        "[OPTION_TWICE] 'items' has the option 'mode' twice, first at shop/items.sql:1\n"
+        "  at:  shop/items.sql:2\n"
         "  fix: keep one of the two"
     )
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from millstream.model.dataset import Connector, Dataset
 
+_UNKNOWN = object()
 _KINDS = ("source", "table")
 _BOOLEANS = {"true": True, "false": False}
 _EXPECTED = {
@@ -93,7 +94,7 @@ class _Draft:
     ) -> None:
         self._text, self._place, self._connectors = text, place, connectors
         header = read_header(text)
-        self._name = next((o.text for o in header.options if o.name == "name"), stem)
+        self._name = next((o.text for o in header.options if o.name == "name" and o.text), stem)
         self._faults: list[MillstreamError] = [
             HeaderLineError(line, dataset=self._name, at=place(number))
             for number, line in header.strays
@@ -135,14 +136,20 @@ class _Draft:
         options = {option: given.pop(option) for option in own if option in given}
         options.pop("name", None)
         arguments = _nested({o.removeprefix(f"{reads}."): v for o, v in given.items()}, make)
-        missing = [o for o, d in _defaults(make).items() if d is MISSING and o not in arguments]
-        self._faults += (
-            OptionMissingError(option, source=self._name, connector=reads, at=self._at.of("source"))
-            for option in missing
-        )
-        if missing:
+        if self._lacks(arguments, reads):
             return None
         return connected_source(self._name, make(**arguments), self._at, options)
+
+    def _lacks(self, arguments: Mapping[str, Any], reads: str) -> bool:
+        """Tell whether the connector cannot do with what is said."""
+        needed = [o for o, d in _defaults(self._connectors[reads]).items() if d is MISSING]
+        missing = [option for option in needed if option not in arguments]
+        at = self._at.of("source")
+        self._faults += (
+            OptionMissingError(option, source=self._name, connector=reads, at=at)
+            for option in missing
+        )
+        return bool(missing)
 
     def _table(self, mode: str) -> Table:
         known = _options(TableOptions, Table)
@@ -174,8 +181,8 @@ class _Draft:
         given: dict[str, Any] = {}
         for option in self._options:
             name, at = option.name, self._place(option.line)
-            default = known.get(name, known.get(name.partition(".")[0]))
-            if name not in known and not isinstance(default, dict):
+            default = _default(name, known)
+            if default is _UNKNOWN:
                 names = [f"{o}.…" if isinstance(d, dict) else o for o, d in known.items()]
                 fault = UnknownOptionError(name, dataset=self._name, known=names, at=at)
                 self._faults.append(fault)
@@ -208,7 +215,7 @@ class _Draft:
             if (kept := first.setdefault(_part(option), option)) is not option:
                 self._faults.append(
                     OptionTwiceError(
-                        " ".join(_part(option)),
+                        " ".join(filter(None, (option.name, option.rule))),
                         dataset=self._name,
                         first=self._place(kept.line),
                         at=self._place(option.line),
@@ -232,6 +239,14 @@ def _query_line(text: str, header: Header) -> int | None:
     except SqlglotError:
         return header.first_line
     return tokens[0].line if tokens else None
+
+
+def _default(name: str, known: Mapping[str, object]) -> object:
+    """Find what an option is by default; one of a mapping is any text."""
+    owner, dot, _ = name.partition(".")
+    if isinstance(known.get(owner), dict):
+        return None if dot else _UNKNOWN
+    return known.get(name, _UNKNOWN)
 
 
 def _value(text: str, default: object) -> object:
