@@ -23,7 +23,7 @@ AT = Location("app.py", 7)
     ],
 )
 def test_the_names_after_from_are_what_a_query_reads(query: str, reads: tuple[str, ...]) -> None:
-    assert sql_inputs(query, dataset="d", at=AT) == reads
+    assert tuple(sql_inputs(query, dataset="d", place=lambda _: AT)) == reads
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_names_after_from_are_what_a_query_reads(query: str, reads: tuple[st
 )
 def test_a_text_that_is_not_one_query_is_refused(query: str, why: str) -> None:
     with pytest.raises(SqlRefusedError) as caught:
-        sql_inputs(query, dataset="d", at=AT)
+        sql_inputs(query, dataset="d", place=lambda _: AT)
 
     assert caught.value.what.startswith("the SQL of 'd' is not one query: ")
     assert why in caught.value.what

@@ -1,6 +1,7 @@
 """Every block of code in README and docs is run: Python as it stands, commands as typed.
 
-TOML becomes the `millstream.toml` of the commands after it.
+TOML becomes the `millstream.toml` of the commands after it; a block of SQL, the file that is named
+before it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SQL = re.compile(r"`(\S+\.sql)`:\n\n```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -60,6 +62,10 @@ def test_every_block_of_a_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": page.stem}
+    for name, text in SQL.findall(page.read_text()):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
     written = []
     for kind, text in blocks(page):
         if kind == "python":
@@ -78,6 +84,12 @@ def test_every_block_of_a_page_runs(
                 Path("app.py").write_text(written[0])
             for line in text.splitlines():
                 type_command(line, capsys)
+
+
+def test_every_block_of_sql_has_a_file() -> None:
+    for page in PAGES:
+        kinds = [kind for kind, _ in blocks(page)]
+        assert kinds.count("sql") == len(SQL.findall(page.read_text())), page.name
 
 
 def test_every_make_target_that_is_named_exists() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
 from millstream.bind import bind
+from millstream.declare.file import files_of, read_file
 from millstream.deferral import deferred
 from millstream.errors import (
     AlreadyRunningError,
@@ -25,7 +26,10 @@ from millstream.errors import (
     Location,
     MillstreamError,
     NoAppError,
+    NoSqlFilesError,
+    SqlFileAloneError,
     TwoAppsError,
+    UnknownInputError,
     relative,
 )
 from millstream.model.graph import Graph
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from millstream.bind import Bound
     from millstream.declare import SourceOptions, TableOptions
     from millstream.lake.home import Home
-    from millstream.model.dataset import Dataset
+    from millstream.model.dataset import Connector, Dataset
     from millstream.run.application import ApplicationRun
     from millstream.settings.profile import Profile
 
@@ -85,6 +89,7 @@ class App:
         self._profile: Profile | None = None
         self._declared: list[Dataset] = []
         self._refused: list[MillstreamError] = []
+        self._unmade: set[str] = set()
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
@@ -141,6 +146,15 @@ class App:
         """What is declared so far, as the profile would have it."""
         return bind(self._declared, self.profile)
 
+    def sql_files(self, folder: str | Path) -> None:
+        """Declare the datasets of a folder of SQL files, each by its header and its query.
+
+        A relative folder is looked for beside the file that calls this.
+        """
+        at = declare.location_of_caller()
+        beside = Path(at.file).parent if Path(at.file).is_file() else Path()
+        self._take_in(beside / folder, at)
+
     @property
     def graph(self) -> Graph:
         """What is declared so far; its sources come from where the profile says."""
@@ -152,8 +166,8 @@ class App:
         bound = self.bound
         found = check.faults(Graph(self.name, bound.declared))
         if self._refused:
-            found = tuple(e for e in found if not isinstance(e, EmptyAppError))
-        return (*bound.faults, *sorted((*self._refused, *found), key=check.line))
+            found = tuple(e for e in found if not self._follows(e))
+        return (*bound.faults, *sorted((*self._refused, *found), key=check.place))
 
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run until it is stopped, or with `once` until nothing is left.
@@ -274,6 +288,23 @@ class App:
         except Exception as error:
             self._died_of = error
 
+    def _take_in(self, folder: Path, at: Location) -> None:
+        files = files_of(folder)
+        if not files:
+            self._refused.append(NoSqlFilesError(relative(str(folder)), at=at))
+        for file in files:
+            read = read_file(file, _connectors())
+            self._refused.extend(read.faults)
+            if read.dataset is None:
+                self._unmade.add(read.name)
+            else:
+                self._declared.append(read.dataset)
+
+    def _follows(self, error: MillstreamError) -> bool:
+        """Tell whether a fault is there only because of one that was found before."""
+        unmade = isinstance(error, UnknownInputError) and error.name in self._unmade
+        return unmade or isinstance(error, EmptyAppError)
+
     def _declare(self, make: Callable[[], Dataset]) -> None:
         try:
             self._declared.append(make())
@@ -282,15 +313,20 @@ class App:
 
 
 def load(path: str, profile: str | None = None) -> App:
-    """Find the App of a file, given as `file.py` or `file.py:name`, and choose its profile.
+    """Find the App of a file, given as `file.py` or `file.py:name`, or of a folder.
+
+    A folder is the app of its `app.py`, or of its SQL files if it has none. Its profile is chosen.
 
     Raises:
-        AppFileMissingError: There is no such file.
+        AppFileMissingError: There is no such file, or nothing in the folder.
+        SqlFileAloneError: It is one file of SQL.
         AppFileError: The file raises.
         NoAppError: It holds no App, or none of that name.
         TwoAppsError: It holds several, and none was named.
     """
     file, name = _split(path)
+    if file.is_dir():
+        return _of_folder(file, profile)
     module = _import(file)
     _pickle_by_value(module)
     return _chosen(_only(file, name, module), file, profile)
@@ -302,12 +338,21 @@ def load_without_spark(path: str, profile: str | None = None) -> App:
     A file that uses pyspark while it is read, say for a schema, imports it all the same.
     """
     file, name = _split(path)
+    if file.is_dir():
+        return _of_folder(file, profile)
     try:
         with deferred("pyspark"):
             return _chosen(_only(file, name, _import(file)), file, profile)
     except AppFileError:
         # What stood for pyspark may be the cause, so the real one has the word.
         return load(path, profile)
+
+
+def _of_folder(folder: Path, profile: str | None) -> App:
+    app = App(folder.name)
+    app._take_in(folder, Location(relative(str(folder)), 1))
+    app.choose(profile, beside=folder)
+    return app
 
 
 def _chosen(app: App, file: Path, profile: str | None) -> App:
@@ -344,6 +389,8 @@ def find_home(
     if path is None and given is not None:
         return Home.at(given)
     file, name = _split(path or DEFAULT_FILE)
+    if file.is_dir():
+        return _of_folder(file, profile).home(given)
     if (said := _said_plainly(file, name)) is None:
         return load_without_spark(path or DEFAULT_FILE, profile).home(given)
     chosen = read_profile(file.parent, profile)
@@ -383,14 +430,30 @@ def find_deployed(
     return home, app.graph
 
 
+def _connectors() -> Mapping[str, Callable[..., Connector]]:
+    """Name the connectors of the public API as headers do."""
+    import millstream
+
+    kinds = (getattr(millstream, name) for name in millstream.__all__)
+    return {k.__name__.lower(): k for k in kinds if isinstance(k, type) and hasattr(k, "codec")}
+
+
 def _split(path: str) -> tuple[Path, str | None]:
-    file, colon, name = path.rpartition(":")
+    """Find the file, or the folder of SQL files, and the name of the App in it."""
+    text, colon, name = path.rpartition(":")
     if not colon or not name.isidentifier():
-        file, name = path, ""
-    if not Path(file).is_file():
-        folder = Path(file).parent if Path(file).parent.is_dir() else Path()
-        raise AppFileMissingError(file, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
-    return Path(file).absolute(), name or None
+        text, name = path, ""
+    if Path(text).is_dir():
+        text = str(Path(text) / DEFAULT_FILE)
+    file = Path(text).absolute()
+    if not file.is_file() and file.name == DEFAULT_FILE and files_of(file.parent):
+        return Path(os.path.abspath(file.parent)), None
+    if file.suffix == ".sql" and file.is_file():
+        raise SqlFileAloneError(text, folder=str(Path(text).parent))
+    if not file.is_file():
+        folder = Path(text).parent if Path(text).parent.is_dir() else Path()
+        raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
+    return file, name or None
 
 
 def _import(file: Path) -> ModuleType:

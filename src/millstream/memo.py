@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from millstream.settings import cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def remembered(
-    question: str, find: Callable[[], tuple[str, ...]], *, by: Sequence[str]
-) -> tuple[str, ...]:
-    """Give the names that were found for a question before, or find them.
+    question: str, find: Callable[[], Mapping[str, int]], *, by: Sequence[str]
+) -> Mapping[str, int]:
+    """Give the names and numbers that were found for a question before, or find them.
 
     Args:
         question: All that the answer depends on.
@@ -29,8 +29,8 @@ def remembered(
     key = hashlib.sha256(asked.encode()).hexdigest()
     file = cache_dir() / "memo" / f"{key}.json"
     try:
-        return tuple(str(name) for name in json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):
+        return {name: int(number) for name, number in json.loads(file.read_text()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         found = find()
         _write(file, found)
         return found
@@ -42,11 +42,11 @@ def _changed(module: str) -> int | None:
     return file.stat().st_mtime_ns if file and file.exists() else None
 
 
-def _write(file: Path, names: tuple[str, ...]) -> None:
+def _write(file: Path, found: Mapping[str, int]) -> None:
     draft = file.with_suffix(f".{os.getpid()}.tmp")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(names))
+        draft.write_text(json.dumps(dict(found)))
         draft.replace(file)
     except OSError:
         return  # A cache that cannot be written costs time, no more.

@@ -14,6 +14,7 @@ from millstream.errors import (
     AppFileMissingError,
     MillstreamError,
     NoAppError,
+    SqlFileAloneError,
     TwoAppsError,
 )
 
@@ -206,3 +207,52 @@ def test_the_home_of_an_app_with_a_computed_name_is_found_by_running_the_file() 
 
 def test_a_given_home_needs_no_app_file() -> None:
     assert find_home(None, "/data/shop").path == Path("/data/shop")
+
+
+def test_a_folder_is_the_app_of_its_app_file_even_if_it_holds_sql() -> None:
+    Path("other").mkdir()
+    write(SHOP, "other/app.py")
+    write("SELECT 1", "other/one.sql")
+
+    app = load("other")
+
+    assert (app.name, app.graph.declared) == ("shop", ())
+    assert find_home("other/").path == Path.cwd() / ".millstream/shop"
+
+
+def test_a_folder_of_sql_is_an_app_with_a_home_of_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("shop").mkdir()
+    write("-- source: rate\n", "shop/ticks.sql")
+
+    assert [load(path).name for path in ("shop", "shop/", "./shop/.")] == ["shop"] * 3
+    assert find_home("shop").path == Path.cwd() / ".millstream/shop"
+    monkeypatch.chdir(folder / "shop")
+    assert [load(path).name for path in ("app.py", ".")] == ["shop"] * 2
+    assert find_home(None).path == Path.cwd() / ".millstream/shop"
+
+
+def test_a_folder_that_holds_no_app_is_refused() -> None:
+    Path("shop").mkdir()
+    write(SHOP, "shop/ap.py")
+
+    with pytest.raises(AppFileMissingError) as error:
+        load("shop")
+
+    assert message(error) == [
+        "[APP_FILE_MISSING] app file 'shop/app.py' does not exist",
+        "  fix: did you mean 'shop/ap.py'? name the app file; Python files here: shop/ap.py",
+    ]
+
+
+def test_one_file_of_sql_is_refused_with_its_folder() -> None:
+    write("SELECT 1", "one.sql")
+
+    with pytest.raises(SqlFileAloneError) as error:
+        load("one.sql")
+
+    assert message(error) == [
+        "[SQL_FILE_ALONE] 'one.sql' is one dataset, not an app",
+        "  fix: name the folder whose files are the app: .",
+    ]

@@ -13,6 +13,7 @@ from millstream.errors import (
     NotEqualError,
     NothingLandedError,
     SqlFailedError,
+    SqlFileAloneError,
     UnknownCodeError,
     UnknownSelectionError,
     UnknownTableError,
@@ -23,6 +24,7 @@ HOME = "/srv/shop/.millstream/shop"
 SAMPLES = (
     AppFileMissingError("shop.py", nearby=[]),
     AppFileMissingError("shop.py", nearby=["app.py", "shops.py"]),
+    SqlFileAloneError("shop/ticks.sql", folder="shop"),
     HomeLockedError(HOME, pid=4711, host="mill", since="2026-05-01 12:00:41 UTC"),
     HomeNewerError(HOME, layout=2, known=1, written_by="0.3.0"),
     HomeOtherAppError(HOME, owner="shop", app="fleet"),

@@ -1,7 +1,8 @@
 """Every error has a page, and every page shows the full text of its error as the class writes it.
 
 Of the blocks in a page, `text` is the message, word for word; `console` is run, without Spark, on
-the first `python` block as `app.py`, and prints the first message; other `python` blocks compile;
+the first `python` block as `app.py` and each block of `sql` as the file named before it, and prints
+the first message; other `python` blocks compile;
 `sh` needs Spark, Kafka or a broken machine, and is only shown.
 """
 
@@ -32,6 +33,7 @@ from millstream.errors.catalogue import (
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SQL = re.compile(r"`(\S+\.sql)`:\n\n```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SEE_ALSO = re.compile(r"^See also: (`[A-Z_]+`(?:, `[A-Z_]+`)*)\.\n\Z", re.MULTILINE)
 FOLDER = "/srv/shop"
 """Where pages pretend that their commands are typed."""
@@ -131,6 +133,9 @@ def test_the_example_of_a_page_gives_the_error(
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     for text in blocks(kind, "python")[:1]:
         Path("app.py").write_text(text)
+    for name, text in SQL.findall(page_of(kind)):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
 
     [typed] = blocks(kind, "console")
     code = run_command(shlex.split(typed.removeprefix("$ millstream ")), Interrupts())

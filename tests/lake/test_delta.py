@@ -227,3 +227,19 @@ def test_facts_are_written_as_they_are_read(tmp_path: Path) -> None:
 
     assert facts_of(tmp_path / "t") == replace(facts, epoch=3)
     assert json.loads(table.schema)["fields"][0]["name"] == "k"
+
+
+def test_a_key_can_go_while_a_column_that_is_never_null_is_written(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    table.upsert(files(tmp_path / "a", [("a", 1), ("b", 2)]), ["k"], Facts("q", batch=0))
+    never_null: list[pa.Field[Any]] = [
+        pa.field("k", pa.string()),
+        pa.field("n", pa.int64(), nullable=False),
+    ]
+    rows = pa.table({"k": ["a"], "n": [3]}, pa.schema(never_null))
+    pq.write_table(rows, tmp_path / "part.parquet")
+    staged = (DataFile.read(tmp_path / "part.parquet", {}),)
+
+    table.upsert(staged, ["k"], Facts("q", batch=1), gone=pa.table({"k": ["b"]}))
+
+    assert rows_of(tmp_path / "t") == [("a", 3)]

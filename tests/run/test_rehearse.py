@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, timed
 
+from millstream.app import load
 from millstream.connectors.memory import Memory
 from millstream.run.rehearse import rehearse
 
@@ -94,3 +96,26 @@ def test_a_rule_that_is_no_condition_is_told_in_full(spark: SparkSession) -> Non
         f"  at:  {app.graph.tables[0].at}\n"
         '  fix: write a SQL condition such as "speed BETWEEN 0 AND 250"'
     )
+
+
+def test_what_spark_refuses_in_a_sql_file_is_found_at_its_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shop").mkdir()
+    rate = '-- source: rate\n-- expect "is odd": value %\n'
+    misspelt = "-- table:\n\nSELECT timestamp,\n  valu\nFROM ticks"
+    unknown = "\n-- no header\nSELECT\n  no_such(value) AS n FROM ticks"
+    keyless = "-- table: update\n-- key: n\n\nSELECT value FROM ticks"
+    texts = {"ticks": "-- source: rate\n", "odd": rate, "misspelt": misspelt, "keyless": keyless}
+    for name, text in (texts | {"v": unknown, "t": "-- table:\nSELECT * FROM v"}).items():
+        Path(f"shop/{name}.sql").write_text(text)
+
+    found = rehearse(load("shop").graph, spark)
+
+    assert {(fault.code, str(fault.at)) for fault in found} == {
+        ("RULE_REFUSED", "shop/odd.sql:2"),
+        ("QUERY_REFUSED", "shop/misspelt.sql:4"),
+        ("QUERY_REFUSED", "shop/v.sql:4"),
+        ("COLUMN_MISSING", "shop/keyless.sql:2"),
+    }

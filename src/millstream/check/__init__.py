@@ -40,11 +40,11 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
 
 
 def faults(graph: Graph) -> tuple[MillstreamError, ...]:
-    """Find every fault of the graph, in the order of the file."""
+    """Find every fault of the graph, in the order of files and lines."""
     found = [error for rule in RULES for error in rule(graph)]
-    return tuple(sorted(found, key=lambda error: (str(error.at and error.at.file), line(error))))
+    return tuple(sorted(found, key=place))
 
 
-def line(error: MillstreamError) -> int:
-    """Give the line an error points at, 0 where it points nowhere."""
-    return error.at.line if error.at else 0
+def place(error: MillstreamError) -> tuple[str, int]:
+    """Give the file and line an error points at; one that points nowhere comes first."""
+    return (error.at.file, error.at.line) if error.at else ("", 0)

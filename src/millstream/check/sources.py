@@ -34,7 +34,7 @@ def refused_schemas(graph: Graph) -> Iterator[MillstreamError]:
         try:
             Schema.parse(source.connector.schema)
         except SchemaError as error:
-            yield error.located(source.at)
+            yield error.located(source.at.of("schema"))
 
 
 def event_times(graph: Graph) -> Iterator[MillstreamError]:

@@ -26,7 +26,11 @@ def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
 
 
 AppFile = Annotated[
-    str, typer.Argument(metavar="APP", help="The app: file.py, or file.py:name of several.")
+    str,
+    typer.Argument(
+        metavar="APP",
+        help="The app: file.py, file.py:name of several, or a folder with app.py or SQL files.",
+    ),
 ]
 AppIfAny = Annotated[
     str | None, typer.Argument(metavar="APP", help="The app file [app.py, or --home alone].")

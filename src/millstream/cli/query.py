@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def query(
-    app: Annotated[str, typer.Argument(metavar="[APP]", help="The app file.")],
+    app: Annotated[str, typer.Argument(metavar="[APP]", help="The app file or folder.")],
     sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT.")] = None,
     *,
     profile: ProfileName = None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -17,6 +17,12 @@ class Location:
 
     file: str
     line: int
+    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False, repr=False)
+    """Where the parts of a declaration stand that has a line for each: a header in SQL."""
+
+    def of(self, *part: str) -> Location:
+        """The line of an option, of a rule ("expect", name) or of an input ("from", name)."""
+        return Location(self.file, self.lines[part]) if part in self.lines else self
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

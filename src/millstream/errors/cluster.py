@@ -205,7 +205,7 @@ class BrokerUnreachableError(ClusterError):
         super().__init__(
             f"source {source!r}: no Kafka broker answers at {servers}{why and f': {why}'}",
             fix="start the broker, or mend bootstrap_servers",
-            at=at,
+            at=at.of("bootstrap_servers"),
         )
 
 
@@ -326,7 +326,7 @@ class TopicMissingError(ClusterError):
         super().__init__(
             f"source {source!r}: topic {topic!r} does not exist at {servers}",
             fix=f"{closest(topic, topics)}create the topic, or mend its name",
-            at=at,
+            at=at.of("topic"),
         )
 
 

@@ -22,6 +22,18 @@ class AppFileMissingError(CommandError):
         )
 
 
+class SqlFileAloneError(CommandError):
+    """One file of SQL was named as an app."""
+
+    code = "SQL_FILE_ALONE"
+
+    def __init__(self, file: str, *, folder: str) -> None:
+        super().__init__(
+            f"{file!r} is one dataset, not an app",
+            fix=f"name the folder whose files are the app: {folder}",
+        )
+
+
 class HomeLockedError(CommandError):
     """Another driver holds the home."""
 

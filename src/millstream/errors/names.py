@@ -62,7 +62,7 @@ class NameRefusedError(DeclarationError):
             f"{name!r} cannot name an app or a dataset",
             fix="use a lower-case letter, then such letters, digits and single underscores, "
             "at most 63 characters",
-            at=at,
+            at=at and at.of("name"),
         )
 
 
@@ -73,9 +73,9 @@ class DuplicateNameError(DeclarationError):
 
     def __init__(self, name: str, *, first: Location, at: Location) -> None:
         super().__init__(
-            f"dataset {name!r} is declared twice, first at {first}",
+            f"dataset {name!r} is declared twice, first at {first.of('name')}",
             fix="rename one of the two",
-            at=at,
+            at=at.of("name"),
         )
 
 
@@ -85,10 +85,11 @@ class UnknownInputError(DeclarationError):
     code = "UNKNOWN_INPUT"
 
     def __init__(self, name: str, *, dataset: str, declared: Sequence[str], at: Location) -> None:
+        self.name = name
         super().__init__(
             f"{dataset!r} reads {name!r}, which is not declared",
             fix=f"{closest(name, declared)}declared names are {listed(declared)}",
-            at=at,
+            at=at.of("from", name),
         )
 
 
@@ -101,7 +102,7 @@ class CycleError(DeclarationError):
         super().__init__(
             f"datasets read each other in a circle: {' reads '.join(repr(n) for n in names)}",
             fix="break the circle: one of them must not read the next",
-            at=at,
+            at=at.of("from", names[1]),
         )
 
 

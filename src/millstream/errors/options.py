@@ -21,7 +21,7 @@ class OptionRefusedError(DeclarationError):
         super().__init__(
             f"{dataset!r} has {option}={value!r}",
             fix=f"{closest(str(value), allowed)}{option} is one of {', '.join(allowed)}",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -34,7 +34,7 @@ class UnknownOptionError(DeclarationError):
         super().__init__(
             f"{dataset!r} has the option {option!r}, which does not exist",
             fix=f"{closest(option, known)}options are {listed(known)}",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -48,7 +48,7 @@ class DurationRefusedError(DeclarationError):
         super().__init__(
             f"{dataset!r} has {option}={value!r}, which is not a length of time",
             fix=f'write {words}a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
-            at=at,
+            at=at and at.of(option),
         )
 
 
@@ -61,7 +61,7 @@ class FormatRefusedError(DeclarationError):
         super().__init__(
             f"source {source!r} has format={got!r}",
             fix=f"{closest(got, allowed)}formats are {', '.join(allowed)}",
-            at=at,
+            at=at.of("format"),
         )
 
 
@@ -73,4 +73,6 @@ class ShareRefusedError(DeclarationError):
     def __init__(
         self, option: str, value: float, *, source: str, expected: str, at: Location
     ) -> None:
-        super().__init__(f"source {source!r} has {option}={value!r}", fix=f"give {expected}", at=at)
+        super().__init__(
+            f"source {source!r} has {option}={value!r}", fix=f"give {expected}", at=at.of(option)
+        )

@@ -49,7 +49,7 @@ class WatermarkMissingError(DeclarationError):
         super().__init__(
             f"source {source!r} has {has} and no {lacks}",
             fix='give both, such as event_time="at", watermark="10 minutes"',
-            at=at,
+            at=at.of("watermark" if lacks == "event_time" else "event_time"),
         )
 
 
@@ -66,7 +66,7 @@ class EventTimeColumnError(DeclarationError):
             f"source {source!r} has event_time={column!r}, which {fact}",
             fix=f"{closest(column, columns) if got is None else ''}name a TIMESTAMP column; "
             f"the schema has {listed(columns)}",
-            at=at,
+            at=at.of("event_time"),
         )
 
 
@@ -79,7 +79,7 @@ class PathMissingError(DeclarationError):
         super().__init__(
             f"source {source!r} reads {path!r}, which does not exist",
             fix="make the folder, or mend the path (relative paths start where the command runs)",
-            at=at,
+            at=at.of("path"),
         )
 
 
@@ -92,7 +92,7 @@ class LiveInBatchError(DeclarationError):
         super().__init__(
             f"source {source!r} is live, so nothing of it is landed to run a batch over",
             fix="leave live=True out to land it",
-            at=at,
+            at=at.of("live"),
         )
 
 

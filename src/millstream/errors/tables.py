@@ -19,7 +19,7 @@ class KeyMissingError(DeclarationError):
         super().__init__(
             f"table {table!r} has mode='update' and no key",
             fix='say which columns identify a row: key=["…"]',
-            at=at,
+            at=at.of("mode"),
         )
 
 
@@ -32,7 +32,7 @@ class KeyUnusedError(DeclarationError):
         super().__init__(
             f"table {table!r} has a key, which mode={mode!r} does not use",
             fix="use mode='update' to keep one row per key, or leave the key out",
-            at=at,
+            at=at.of("key"),
         )
 
 
@@ -46,7 +46,7 @@ class ChangingInputError(DeclarationError):
             f"table {table!r} has mode={mode!r} and reads {reads!r}, "
             f"whose rows change (mode={reads_mode!r})",
             fix="use mode='complete': the answer is then recomputed whenever its input changes",
-            at=at,
+            at=at.of("mode"),
         )
 
 
@@ -61,7 +61,7 @@ class ColumnMissingError(DeclarationError):
         super().__init__(
             f"table {table!r} has {option}={column!r}, which is not in its answer",
             fix=f"{closest(column, columns)}the answer has {listed(columns)}",
-            at=at,
+            at=at.of(option),
         )
 
 
@@ -126,5 +126,5 @@ class LayoutChangedError(DeclarationError):
         super().__init__(
             f"table {table!r} was made with {option}={was} and is declared with {option}={now}",
             fix="declare it as it was, or give the table another name",
-            at=at,
+            at=at.of(option),
         )

@@ -86,7 +86,7 @@ class RuleRefusedError(UserCodeError):
         super().__init__(
             f"rule {rule!r} of {dataset!r} is not a condition on its columns: {cause}",
             fix='write a SQL condition such as "speed BETWEEN 0 AND 250"',
-            at=at,
+            at=at.of("expect", rule),
         )
 
 
@@ -113,7 +113,7 @@ class LateRowsError(UserCodeError):
             f"batch {batch} of source {source!r} has {rows} late rows, and late='fail'; "
             "nothing of it was landed",
             fix="use a longer watermark, or late='keep' to land late rows aside",
-            at=at,
+            at=at.of("late"),
         )
 
 
@@ -127,5 +127,5 @@ class KeyNotUniqueError(UserCodeError):
             f"batch {batch} of {table!r} has several rows for one key ({', '.join(key)}); "
             "nothing of it was written",
             fix="aggregate or deduplicate by the key, or add columns to it",
-            at=at,
+            at=at.of("key"),
         )

@@ -161,6 +161,10 @@ class FencedTable:
             if gone is None:
                 return rows.scanner(columns=present).to_reader(), present
             kept = rows.to_table(columns=present)
+            # Beside a key that goes there are no values.
+            kept = kept.cast(
+                pa.schema([field.with_nullable(nullable=True) for field in kept.schema])
+            )
             parts.append(kept.append_column(_GONE, pa.array([False] * kept.num_rows)))
         if gone is not None:
             parts.append(gone.append_column(_GONE, pa.array([True] * gone.num_rows)))

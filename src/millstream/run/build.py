@@ -6,11 +6,11 @@ import traceback
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, QueryContextType
 from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import TimestampType
 
-from millstream.declare import described
+from millstream.declare import SqlFunction, described
 from millstream.errors import (
     ColumnMissingError,
     ColumnReservedError,
@@ -103,7 +103,7 @@ def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFra
     except MillstreamError:
         raise
     except AnalysisException as error:
-        raise refused(name, error, _user_line(error, dataset.at)) from error
+        raise refused(name, error, _query_line(error, dataset)) from error
     except Exception as error:
         at = _user_line(error, dataset.at)
         cause = f"{type(error).__name__}: {error}"
@@ -175,6 +175,16 @@ def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
     # Spark drops a row exactly at the watermark in some operators; landing accepts it.
     delay = event_time.delay + timedelta(milliseconds=1)
     return rows.withWatermark(event_time.column, to_spark(delay))
+
+
+def _query_line(error: AnalysisException, dataset: Table | View) -> Location:
+    """Say which line Spark means: of a query in SQL, or of the function that made it."""
+    if not isinstance(dataset.build, SqlFunction):
+        return _user_line(error, dataset.at)
+    for context in error.getQueryContext():
+        if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
+            return dataset.build.place_of(context.startIndex())
+    return dataset.at
 
 
 def _user_line(error: BaseException, declared: Location) -> Location:

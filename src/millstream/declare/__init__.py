@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from millstream.errors import (
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
-    from sqlglot import exp
+    from sqlglot import Token, exp
+    from sqlglot.errors import SqlglotError
+
+_UNCLOSED = re.compile(r"(Missing .+) from \d+:(\d+)")
 
 
 def location_of(function: Callable[..., Any]) -> Location:
@@ -98,8 +103,15 @@ def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
     connector = function()
     if not isinstance(connector, Connector):
         raise NotAConnectorError(name, got=described(connector), at=at)
-    given["expect"] = Expectations(dict(options.get("expect", {})))
-    return Source(name=name, connector=connector, at=at, **given)
+    return connected_source(name, connector, at, given)
+
+
+def connected_source(
+    name: str, connector: Connector, at: Location, options: Mapping[str, Any]
+) -> Source:
+    """Make a source of a connector."""
+    expect = Expectations(dict(options.get("expect", {})))
+    return Source(name=name, connector=connector, at=at, **{**options, "expect": expect})
 
 
 def table_of(function: Callable[..., object], options: TableOptions) -> Table:
@@ -109,7 +121,7 @@ def table_of(function: Callable[..., object], options: TableOptions) -> Table:
         UnknownOptionError: An option does not exist.
     """
     name = options.get("name", function.__name__)
-    return _table(name, function, inputs_of(function), location_of(function), options)
+    return built_table(name, function, inputs_of(function), location_of(function), options)
 
 
 def view_of(function: Callable[..., object]) -> View:
@@ -124,8 +136,8 @@ def sql_table_of(name: str, query: str, at: Location, options: TableOptions) -> 
         SqlRefusedError: The text is not one query.
         UnknownOptionError: An option does not exist.
     """
-    reads = sql_inputs(query, dataset=name, at=at)
-    return _table(name, sql_function(query, reads), reads, at, options)
+    build = SqlFunction.of(query, dataset=name, place=lambda _: at)
+    return built_table(name, build, build.reads, at, options)
 
 
 def sql_view_of(name: str, query: str, at: Location) -> View:
@@ -134,17 +146,22 @@ def sql_view_of(name: str, query: str, at: Location) -> View:
     Raises:
         SqlRefusedError: The text is not one query.
     """
-    reads = sql_inputs(query, dataset=name, at=at)
-    return View(name, reads, sql_function(query, reads), at)
+    build = SqlFunction.of(query, dataset=name, place=lambda _: at)
+    return View(name, build.reads, build, at)
 
 
-def _table(
+def built_table(
     name: str,
     build: Callable[..., object],
     reads: tuple[str, ...],
     at: Location,
     options: TableOptions,
 ) -> Table:
+    """Make a table of whatever builds its answer.
+
+    Raises:
+        UnknownOptionError: An option does not exist.
+    """
     _refuse_unknown(options, TableOptions, dataset=name, at=at)
     return Table(
         name=name,
@@ -176,61 +193,119 @@ def _refuse_unknown(
             )
 
 
-def sql_inputs(query: str, *, dataset: str, at: Location) -> tuple[str, ...]:
-    """Name the datasets a query reads: its FROM names, without those it defines itself.
+@dataclass(frozen=True, slots=True)
+class SqlFunction:
+    """A query as a function: DataFrames in, in the order of `reads`, DataFrame out."""
+
+    query: str
+    reads: tuple[str, ...]
+    place: Callable[[int], Location]
+    """Says where a line of the query stands."""
+
+    @staticmethod
+    def of(query: str, *, dataset: str, place: Callable[[int], Location]) -> SqlFunction:
+        """Make a function of a query.
+
+        Raises:
+            SqlRefusedError: The text is not one query in Spark's dialect.
+        """
+        return SqlFunction(query, tuple(sql_inputs(query, dataset=dataset, place=place)), place)
+
+    def __call__(self, *frames: DataFrame) -> DataFrame:
+        """Give the answer to the query."""
+        spark = frames[0].sparkSession
+        for name, frame in zip(self.reads, frames, strict=True):
+            frame.createOrReplaceTempView(name)
+        try:
+            return spark.sql(self.query)
+        finally:
+            for name in self.reads:
+                spark.catalog.dropTempView(name)
+
+    def place_of(self, offset: int) -> Location:
+        """Say where a character of the query stands."""
+        return self.place(self.query.count("\n", 0, offset) + 1)
+
+
+def sql_inputs(query: str, *, dataset: str, place: Callable[[int], Location]) -> Mapping[str, int]:
+    r"""Name the datasets a query reads: its FROM names, without those it defines itself.
+
+    Args:
+        query: The text.
+        dataset: What it is the query of.
+        place: Says where a line of it stands.
+
+    Returns:
+        The names, each with the line of the query that names it first.
 
     Raises:
         SqlRefusedError: The text is not one query in Spark's dialect.
 
-    >>> sql_inputs("WITH x AS (SELECT 1) SELECT * FROM a JOIN x", dataset="d", at=Location("f", 1))
-    ('a',)
+    >>> query = "WITH x AS (SELECT 1)\nSELECT * FROM a JOIN x"
+    >>> sql_inputs(query, dataset="d", place=lambda line: Location("d.sql", line))
+    {'a': 2}
     """
-    return remembered(query, lambda: _found_inputs(query, dataset, at), by=("sqlglot", __name__))
+    return remembered(query, lambda: _found_inputs(query, dataset, place), by=("sqlglot", __name__))
 
 
-def _found_inputs(query: str, dataset: str, at: Location) -> tuple[str, ...]:
+def _found_inputs(query: str, dataset: str, place: Callable[[int], Location]) -> Mapping[str, int]:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     try:
         statements = [s for s in _parsed(query) if s is not None]
     except SqlglotError as error:
-        why = str(error).splitlines()[0] if str(error) else "it cannot be read"
-        raise SqlRefusedError(dataset, why=why, at=at) from error
+        why, line = _explained(error, query)
+        raise SqlRefusedError(dataset, why=why, at=place(line)) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         got = f"{len(statements)} statements" if len(statements) != 1 else statements[0].key.upper()
-        raise SqlRefusedError(dataset, why=f"got {got}", at=at)
+        line = _line(statements[-1]) if statements else 1
+        raise SqlRefusedError(dataset, why=f"got {got}", at=place(line))
     defined = {cte.alias for cte in statements[0].find_all(exp.CTE)}
-    named = [t.name for t in statements[0].find_all(exp.Table) if t.name and not t.db]
-    return tuple(dict.fromkeys(name for name in named if name not in defined))
+    found: dict[str, int] = {}
+    for table in statements[0].find_all(exp.Table):
+        if table.name and not table.db and table.name not in defined:
+            found.setdefault(table.name, _line(table))
+    return found
 
 
-def _parsed(query: str) -> Sequence[exp.Expr | None]:
+def sql_tokens(query: str) -> list[Token]:
+    """Cut a query into words, without its comments.
+
+    Raises:
+        SqlglotError: A quotation does not end.
+    """
     from sqlglot import Dialect, TokenType
 
-    spark = Dialect.get_or_raise("spark")
-    tokens = spark.tokenize(query)
+    tokens = Dialect.get_or_raise("spark").tokenize(query)
     for word, following in itertools.pairwise(tokens):
         # To sqlglot `GROUP BY window(at, '1 minute')` is the WINDOW clause, without its name.
         if word.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
             word.token_type = TokenType.VAR
-    return spark.parser().parse(tokens, query)
+    return tokens
 
 
-def sql_function(query: str, reads: Sequence[str]) -> Callable[..., DataFrame]:
-    """Make a function of a query: DataFrames in, in the order of `reads`, DataFrame out."""
+def _parsed(query: str) -> Sequence[exp.Expr | None]:
+    from sqlglot import Dialect
 
-    def build(*frames: DataFrame) -> DataFrame:
-        spark = frames[0].sparkSession
-        for name, frame in zip(reads, frames, strict=True):
-            frame.createOrReplaceTempView(name)
-        try:
-            return spark.sql(query)
-        finally:
-            for name in reads:
-                spark.catalog.dropTempView(name)
+    return Dialect.get_or_raise("spark").parser().parse(sql_tokens(query), query)
 
-    return build
+
+def _line(node: exp.Expr) -> int:
+    """Give the line of the first name in a part of a query."""
+    return min((n.meta["line"] for n in node.walk() if "line" in n.meta), default=1)
+
+
+def _explained(error: SqlglotError, query: str) -> tuple[str, int]:
+    """Say why a text cannot be read, and at which of its lines."""
+    for fault in getattr(error, "errors", ()):
+        told = str(fault["description"]).partition(" but got <")[0]
+        return f"{told}, near {fault['highlight']!r}", fault["line"] or 1
+    told = str(error.__cause__ or error)
+    if unclosed := _UNCLOSED.fullmatch(told):
+        # sqlglot says at which line the text ends, and at which character the quotation began.
+        return unclosed[1], query.count("\n", 0, int(unclosed[2])) + 1
+    return told.splitlines()[0], 1
 
 
 def described(value: object) -> str:

@@ -1,0 +1,12 @@
+/* Lines such as 2016-12-06T08:58:35.318+0000 37.139.9.11 404 GET /codemove/TTC 0.026 */
+-- source: files
+-- path: build/weblog
+-- format: csv
+-- csv.sep: " "
+-- schema: at TIMESTAMP NOT NULL, ip STRING NOT NULL, status INT NOT NULL,
+--   method STRING NOT NULL, url STRING NOT NULL, seconds DOUBLE NOT NULL
+-- options.maxFilesPerTrigger: 1
+-- event_time: at
+-- watermark: 2 minutes
+-- expect "status is one of HTTP": status BETWEEN 100 AND 599
+-- expect "time is not negative": seconds >= 0

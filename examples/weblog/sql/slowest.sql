@@ -1,0 +1,9 @@
+-- table: complete
+
+/* The three pages one had to wait for longest. */
+SELECT minute, place, page, seconds
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY minute ORDER BY seconds DESC, page) AS place
+  FROM by_page
+)
+WHERE place <= 3

@@ -1,0 +1,9 @@
+-- table: complete
+
+/* The three pages most asked for in each minute; of equals, the first by name. */
+SELECT minute, place, page, requests
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY minute ORDER BY requests DESC, page) AS place
+  FROM by_page
+)
+WHERE place <= 3

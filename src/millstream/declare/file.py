@@ -1,0 +1,301 @@
+"""Datasets in files of SQL: the header says what one is, the query below what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from millstream.declare import (
+    SourceOptions,
+    SqlFunction,
+    TableOptions,
+    built_table,
+    connected_source,
+    sql_inputs,
+    sql_tokens,
+)
+from millstream.declare.header import Header, HeaderOption, read_header
+from millstream.errors import (
+    HeaderLineError,
+    Location,
+    MillstreamError,
+    NotATableError,
+    OptionMissingError,
+    OptionRefusedError,
+    OptionTwiceError,
+    OptionValueError,
+    SourceQueryError,
+    SqlRefusedError,
+    UnknownOptionError,
+    relative,
+)
+from millstream.model.dataset import Expectations, Source, Table, View
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from millstream.model.dataset import Connector, Dataset
+
+_UNKNOWN = object()
+_KINDS = ("source", "table")
+_BOOLEANS = {"true": True, "false": False}
+_EXPECTED = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    timedelta: "a length of time, such as 10 minutes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFile:
+    """What became of a file."""
+
+    name: str
+    """Of the dataset, whether it could be made or not."""
+    dataset: Dataset | None
+    faults: tuple[MillstreamError, ...]
+
+
+def files_of(folder: Path) -> tuple[Path, ...]:
+    """Find the files of SQL that lie in a folder."""
+    return tuple(sorted(f for f in folder.glob("*.sql") if f.is_file() and f.name[0] != "."))
+
+
+def read_file(file: Path, connectors: Mapping[str, Callable[..., Connector]]) -> SqlFile:
+    """Make the dataset of a file, and find everything that is wrong with it.
+
+    Args:
+        file: Named after its dataset, unless its header has another name.
+        connectors: What a source may read, by the name its header gives.
+    """
+    place = partial(Location, relative(str(file)))
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        fault = SqlRefusedError(file.stem, why=str(error), at=place(1))
+        return SqlFile(file.stem, None, (fault,))
+    return _Draft(file.stem, text, place, connectors).finished()
+
+
+class _Draft:
+    """A file on its way to a dataset; whatever is wrong with it is collected."""
+
+    def __init__(
+        self,
+        stem: str,
+        text: str,
+        place: Callable[[int], Location],
+        connectors: Mapping[str, Callable[..., Connector]],
+    ) -> None:
+        self._text, self._place, self._connectors = text, place, connectors
+        header = read_header(text)
+        self._name = next((o.text for o in header.options if o.name == "name" and o.text), stem)
+        self._faults: list[MillstreamError] = [
+            HeaderLineError(line, dataset=self._name, at=place(number))
+            for number, line in header.strays
+        ]
+        self._options = self._once_each(header.options)
+        self._query_line = _query_line(text, header)
+        lines = {_part(option): option.line for option in self._options}
+        first = place(self._query_line or header.first_line)
+        self._at = Location(first.file, first.line, lines)
+
+    def finished(self) -> SqlFile:
+        dataset: Dataset | None = None
+        try:
+            dataset = self._dataset()
+        except MillstreamError as error:
+            self._faults.append(error)
+        return SqlFile(self._name, dataset, tuple(self._faults))
+
+    def _dataset(self) -> Dataset | None:
+        kind = next((option for option in self._options if option.name in _KINDS), None)
+        if kind is None:
+            return self._view()
+        self._options.remove(kind)
+        make = self._source if kind.name == "source" else self._table
+        return make(kind.text.lower())
+
+    def _source(self, reads: str) -> Source | None:
+        if self._query_line:
+            self._faults.append(SourceQueryError(self._name, at=self._place(self._query_line)))
+        if reads not in self._connectors:
+            allowed = tuple(self._connectors)
+            raise OptionRefusedError(
+                "source", reads, dataset=self._name, allowed=allowed, at=self._at
+            )
+        make, own = self._connectors[reads], _options(SourceOptions, Source)
+        # Where the source has an option of that name too, the connector's goes by its full name.
+        theirs = {f"{reads}.{o}" if o in own else o: d for o, d in _flat(make).items()}
+        given = self._values(own | theirs)
+        options = {option: given.pop(option) for option in own if option in given}
+        options.pop("name", None)
+        arguments = _nested({o.removeprefix(f"{reads}."): v for o, v in given.items()}, make)
+        if self._lacks(arguments, reads):
+            return None
+        return connected_source(self._name, make(**arguments), self._at, options)
+
+    def _lacks(self, arguments: Mapping[str, Any], reads: str) -> bool:
+        """Tell whether the connector cannot do with what is said."""
+        needed = [o for o, d in _defaults(self._connectors[reads]).items() if d is MISSING]
+        missing = [option for option in needed if option not in arguments]
+        at = self._at.of("source")
+        self._faults += (
+            OptionMissingError(option, source=self._name, connector=reads, at=at)
+            for option in missing
+        )
+        return bool(missing)
+
+    def _table(self, mode: str) -> Table:
+        known = _options(TableOptions, Table)
+        del known["mode"]
+        given = {"mode": mode or "append", **self._values(known)}
+        build, at = self._query()
+        return built_table(self._name, build, build.reads, at, cast("TableOptions", given))
+
+    def _view(self) -> View:
+        known = _options(TableOptions, Table).keys() - {"name"}
+        for option in [o for o in self._options if o.name in known]:
+            self._options.remove(option)
+            at = self._place(option.line)
+            self._faults.append(NotATableError(option.name, view=self._name, at=at))
+        self._values(dict.fromkeys(("name", *_KINDS)))
+        build, at = self._query()
+        return View(self._name, build.reads, build, at)
+
+    def _query(self) -> tuple[SqlFunction, Location]:
+        """Read the query, and say where the dataset stands, with the names it reads."""
+        reads = sql_inputs(self._text, dataset=self._name, place=self._place)
+        lines = dict(self._at.lines)
+        lines.update({("from", name): line for name, line in reads.items()})
+        at = replace(self._at, lines=lines)
+        return SqlFunction(self._text, tuple(reads), self._place), at
+
+    def _values(self, known: Mapping[str, object]) -> dict[str, Any]:
+        """Read the options that are left, each as the kind of value it has by default."""
+        given: dict[str, Any] = {}
+        for option in self._options:
+            name, at = option.name, self._place(option.line)
+            default = _default(name, known)
+            if default is _UNKNOWN:
+                names = [f"{o}.…" if isinstance(d, dict) else o for o, d in known.items()]
+                fault = UnknownOptionError(name, dataset=self._name, known=names, at=at)
+                self._faults.append(fault)
+            elif isinstance(default, Expectations) != (option.rule is not None):
+                shown = self._text.split("\n")[option.line - 1].strip()
+                self._faults.append(HeaderLineError(shown, dataset=self._name, at=at))
+            elif option.rule is not None:
+                given.setdefault(name, {})[option.rule] = option.value
+            else:
+                self._read_value(option, default, given)
+        return given
+
+    def _read_value(self, option: HeaderOption, default: object, given: dict[str, Any]) -> None:
+        try:
+            given[option.name] = _value(option.text, default)
+        except (ValueError, KeyError):
+            self._faults.append(
+                OptionValueError(
+                    option.name,
+                    option.text,
+                    dataset=self._name,
+                    expected=_EXPECTED.get(type(default), "a value"),
+                    at=self._place(option.line),
+                )
+            )
+
+    def _once_each(self, options: Sequence[HeaderOption]) -> list[HeaderOption]:
+        first: dict[tuple[str, ...], HeaderOption] = {}
+        for option in options:
+            if (kept := first.setdefault(_part(option), option)) is not option:
+                self._faults.append(
+                    OptionTwiceError(
+                        " ".join(filter(None, (option.name, option.rule))),
+                        dataset=self._name,
+                        first=self._place(kept.line),
+                        at=self._place(option.line),
+                    )
+                )
+        return list(first.values())
+
+
+def _part(option: HeaderOption) -> tuple[str, ...]:
+    """Name a line of the header as an error about it asks for it."""
+    name = "mode" if option.name == "table" else option.name
+    return (name,) if option.rule is None else (name, option.rule)
+
+
+def _query_line(text: str, header: Header) -> int | None:
+    """Find the first line of the query, if there is one."""
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = sql_tokens(text)
+    except SqlglotError:
+        return header.first_line
+    return tokens[0].line if tokens else None
+
+
+def _default(name: str, known: Mapping[str, object]) -> object:
+    """Find what an option is by default; one of a mapping is any text."""
+    owner, dot, _ = name.partition(".")
+    if isinstance(known.get(owner), dict):
+        return None if dot else _UNKNOWN
+    return known.get(name, _UNKNOWN)
+
+
+def _value(text: str, default: object) -> object:
+    match default:
+        case bool():
+            return _BOOLEANS[text.lower()]
+        case int() | float():
+            return type(default)(text)
+        case timedelta():
+            return parse_duration(text)
+        case tuple():
+            return tuple(name.strip() for name in text.split(",") if name.strip())
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def _options(said: type, kept: type) -> dict[str, object]:
+    """Name what can be said of a kind of dataset, each with what it is by default."""
+    defaults = _defaults(Expectations) | _defaults(kept)
+    return {option: defaults.get(option) for option in said.__annotations__}
+
+
+def _flat(kind: Any) -> dict[str, object]:
+    """Name what can be said of a connector; parts of an option by its name, a dot and theirs."""
+    found: dict[str, object] = {}
+    for option, default in _defaults(kind).items():
+        parts = _flat(default) if is_dataclass(default) else {}
+        found |= {f"{option}.{part}": d for part, d in parts.items()} or {option: default}
+    return found
+
+
+def _defaults(kind: Any) -> dict[str, object]:
+    """Give the defaults of a frozen class; what does not make two of it differ is left out."""
+    return {
+        f.name: f.default if f.default_factory is MISSING else f.default_factory()
+        for f in fields(kind)
+        if f.compare
+    }
+
+
+def _nested(given: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    """Put the parts of options together."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        option, dot, part = name.partition(".")
+        found[option] = {**found.get(option, {}), part: value} if dot else value
+    defaults = _defaults(kind)
+    return {
+        option: type(defaults[option])(**value) if is_dataclass(defaults[option]) else value
+        for option, value in found.items()
+    }
