@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,14 +14,9 @@ from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
 from millstream.errors import AppNameRefusedError, FolderTakenError, UnknownTemplateError
 from millstream.views import NewView, to_json
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-TEMPLATES = Path(__file__).parent / "templates"
-"""A folder for each template; the files beside them are common to all."""
-
-_NAME = "my_app"
-"""What stands in a template for the name of the app."""
+_PACKED = Path(__file__).parent / "templates"
+TEMPLATES = _PACKED if _PACKED.exists() else Path(__file__).parents[3] / "examples"
+"""The examples, as the package brings them or the repository has them; each is a template."""
 
 
 def new(
@@ -58,11 +53,12 @@ def make(name: str, template: str, folder: Path) -> NewView:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FolderTakenError(str(folder))
     folder.mkdir(exist_ok=True)
-    files = sorted(_files(template), key=_written_as)
-    for file in files:
-        text = file.read_text().replace(_NAME, name)
-        (folder / _written_as(file)).write_text(text)
-    return NewView(name, str(folder), template, tuple(_written_as(file) for file in files))
+    files = {TEMPLATES / "gitignore": ".gitignore", **_files(template)}
+    for file, written_as in files.items():
+        text = file.read_text().replace(f'App("{template}")', f'App("{name}")')
+        (folder / written_as).parent.mkdir(exist_ok=True)
+        (folder / written_as).write_text(text)
+    return NewView(name, str(folder), template, tuple(sorted(files.values())))
 
 
 def templates() -> tuple[str, ...]:
@@ -80,11 +76,7 @@ def show(view: NewView) -> None:
     print('  pip install "millstream[testing]" && pytest')
 
 
-def _files(template: str) -> Iterator[Path]:
-    for folder in (TEMPLATES, TEMPLATES / template):
-        yield from (f for f in folder.iterdir() if f.is_file() and not f.name.startswith("_"))
-
-
-def _written_as(file: Path) -> str:
-    # Under its own name it would hold for the folder of the template too.
-    return ".gitignore" if file.name == "gitignore" else file.name
+def _files(template: str) -> dict[Path, str]:
+    root = TEMPLATES / template
+    found = (f for f in sorted(root.rglob("*")) if f.is_file() and f.suffix != ".pyc")
+    return {file: str(file.relative_to(root)) for file in found}

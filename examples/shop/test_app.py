@@ -1,16 +1,18 @@
 """The app under a script: rows arrive when they are sent, and time moves when it is told to."""
 
 from collections.abc import Callable
+from pathlib import Path
 
-from app import app
-
+from millstream.app import load
 from millstream.testing import Script
+
+APP = str(Path(__file__).with_name("app.py"))
 
 
 def test_sales_are_counted_per_item_and_a_late_order_is_kept_aside(
     stream: Callable[..., Script],
 ) -> None:
-    with stream(app) as s:
+    with stream(load(APP)) as s:
         s.send("orders", at="12:00:03", id=1, item="tea", price=2.5, quantity=2)
         s.send("orders", at="12:00:09", id=2, item="tea", price=1.0, quantity=1)
         s.send("orders", at="12:05:00", id=3, item="bread", price=0.0, quantity=1)

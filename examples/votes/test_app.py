@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from millstream.app import load
 from millstream.testing import assert_prefix_consistent
 
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
 
     from millstream.testing import Script
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-APP = str(Path(__file__).parents[2] / "examples" / "votes" / "app.py")
+APP = str(Path(__file__).with_name("app.py"))
 
 
 def ballot(

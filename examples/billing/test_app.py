@@ -6,8 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from millstream.app import load
 from millstream.testing import assert_prefix_consistent
 
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
 
     from millstream.testing import Script
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-APP = str(Path(__file__).parents[2] / "examples" / "billing" / "app.py")
+APP = str(Path(__file__).with_name("app.py"))
 
 
 def used(number: int, at: str, quantity: str, product: str = "compute hour") -> dict[str, object]:

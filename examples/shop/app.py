@@ -14,7 +14,7 @@ import millstream as ms
 
 ITEMS = ("apple", "bread", "cheese", "honey", "tea")
 
-app = ms.App("my_app")
+app = ms.App("shop")
 
 
 def order(dice: random.Random, number: int) -> dict[str, object]:
