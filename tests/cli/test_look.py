@@ -129,5 +129,6 @@ def test_a_query_on_a_table_that_is_not_there_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.err.splitlines() == [
         "[UNKNOWN_TABLE] no table 'by_itm' in this home",
+        "  at:  query:1:15",
         "  fix: did you mean 'by_item'? tables are by_item, orders, paid",
     ]

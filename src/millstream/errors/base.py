@@ -16,9 +16,10 @@ class Location:
 
     file: str
     line: int
+    column: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
 
 
 def closest(name: str, known: Iterable[str]) -> str:
