@@ -1,5 +1,6 @@
 """Run every measurement."""
 
-from bench.frame import main
+from bench import frame, query
 
-main()
+query.main()
+frame.main()

@@ -125,6 +125,11 @@ def test_a_path_is_no_table(home: Home, text: str) -> None:
         "SELECT upper('straße')",
         "SELECT CAST(d AS STRING) FROM t",
         "SELECT TRY_CAST('1.0d' AS DOUBLE)",
+        "SELECT date_add(day, 1.9) FROM t",
+        "SELECT lag(id, 1, 1.5) OVER (ORDER BY id) AS x FROM t",
+        "SELECT substring(s, v) FROM t",
+        "SELECT k, sum(v) AS v FROM t GROUP BY k HAVING v > 10",
+        "SELECT id FROM t WHERE day IN (SELECT k FROM dim)",
     ],
 )
 def test_what_only_spark_can_be_trusted_with_is_refused(home: Home, text: str) -> None:

@@ -19,6 +19,7 @@ UNSURE = "not translated: "
 
 _SPACE = r"[\x00-\x20\x7f]*"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_DOUBLE = rf"{_NUMBER}|(?i:nan|-?inf(?:inity)?)"
 _DAY = r"\d{4}-\d{1,2}-\d{1,2}"
 _TIME = r"\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d{1,6})?)?"
 _ZONE = r" ?(?:Z|UTC|[+-]\d{2}:\d{2})?"
@@ -27,7 +28,7 @@ _FROM_STRING = {
     # How the value must look, what of it DuckDB is given, and what may yet be something to Spark.
     **dict.fromkeys(INTEGRAL, (r"[+-]?\d+", "{0}", None)),
     **dict.fromkeys(
-        ("double", "float"), (_NUMBER, "{0}", r"(?i)[+-]?(nan|inf|infinity|[\d.e+-]+[fd])")
+        ("double", "float"), (_DOUBLE, "{0}", r"(?i)[+](inf|infinity)|[+-]?[\d.e+-]+[fd]")
     ),
     "decimal": (_NUMBER, "{0}", None),
     "date": (_DAY + "(?:[ T].*)?", "regexp_extract({0}, '" + _DAY + "')", r"[+-]?\d.*"),

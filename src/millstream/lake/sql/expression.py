@@ -112,9 +112,8 @@ class Expressions:
 
     def to(self, value: Typed, wanted: Type, node: exp.Expr) -> str:
         """Turn a value into another type, as Spark does where nobody wrote a cast."""
-        kinds = (value.type.kind, wanted.kind)
-        is_told = value.type in (wanted, VOID) or kinds[1] in (*TEMPORAL, "boolean")
-        if "string" in kinds and not is_told:
+        is_widened = common((value.type, wanted)) == wanted
+        if not is_widened and (value.type.kind, wanted.kind) != ("timestamp", "date"):
             refuse(node, f"{value.type} as {wanted}, without a cast, in {node.sql('spark')}")
         text = cast(value.text, value.type, wanted, literal=value.literal)
         return text or refuse(node, f"{value.type} as {wanted}, in {node.sql('spark')}")
@@ -269,7 +268,8 @@ class Expressions:
             text, types = self._query(query, scope)
             if len(types) != 1 or types[0].kind not in ORDERED:
                 refuse(node)
-            if types[0] != value.type and common((types[0], value.type)) is None:
+            kinds = {value.type.kind, types[0].kind}
+            if common((types[0], value.type)) is None or ("string" in kinds and len(kinds) > 1):
                 refuse(node, f"{value.type} IN a query of {types[0]}")
             return Typed(f"({value.text} IN ({text}))", BOOLEAN)
         if not node.expressions:

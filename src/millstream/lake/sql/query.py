@@ -242,7 +242,7 @@ class _Selection:
         names = [quoted(name) for name, _ in answers]
         listed = ", ".join(f"{v.text} AS {n}" for n, (_, v) in zip(names, answers, strict=True))
         group = self._group(answers)
-        having = self._clause("having", "HAVING")
+        having = self._having(answers)
         distinct = self._distinct(answers)
         text = f"SELECT {distinct}{listed}{self._from}{where}{group}{having}"
         if order := node.args.get("order"):
@@ -340,9 +340,18 @@ class _Selection:
                     told.append(f"{moment.text} IS NOT NULL")
         return f" WHERE {' AND '.join(told)}" if told else ""
 
-    def _clause(self, key: str, word: str) -> str:
-        clause = self._node.args.get(key)
-        return f" {word} {self._expressions.condition(clause.this, self._scope)}" if clause else ""
+    def _having(self, answers: Sequence[tuple[str, Typed]]) -> str:
+        """Translate HAVING; a name that is of a table and of the answer too is not decided here."""
+        clause = self._node.args.get("having")
+        if clause is None:
+            return ""
+        named = {name.lower(): value.text for name, value in answers}
+        for column in clause.find_all(exp.Column):
+            key = column.name.lower()
+            found = [v.text for source in self._scope.sources for v in source.column(key)]
+            if not column.table and key in named and found and [named[key]] != found:
+                refuse(column, f"{column.name!r} in HAVING, a column and a name of the answer")
+        return f" HAVING {self._expressions.condition(clause.this, self._scope)}"
 
     def _answers(self) -> list[tuple[str, Typed]]:
         self._name_the_window()
