@@ -110,6 +110,8 @@ def test_a_path_is_no_table(home: Home, text: str) -> None:
         "SELECT id = '5' FROM t",
         "SELECT k + 1 FROM t",
         "SELECT date_format(at, 'QQQ') FROM t",
+        "SELECT date_format(at, \"yyyy''MM\") FROM t",
+        "SELECT window(at, 'soon') FROM t",
         "SELECT to_date(s, 'yyyy') FROM t",
         "SELECT first(id) FROM t",
         "SELECT array(1, 2)[0]",

@@ -316,3 +316,6 @@ SELECT CASE k WHEN 'a' THEN 1 ELSE 2 END, CASE WHEN b THEN 'y' END, id BETWEEN 1
 SELECT date_format(day, 'yyyy'), date_trunc('day', at), window(at, '1 hour') FROM t
 SELECT day + INTERVAL 1 DAY AS d, at + INTERVAL 1 HOUR AS h, timestamp_seconds(id), unix_millis(at) FROM t
 SELECT length(s), len(s), ascii(s), sha2(k, 256), lower(k), ucase(k), substring(s, 2), ceiling(id), signum(id) FROM t
+SELECT string(id), int(s) FROM t WHERE s = '12'
+SELECT percent_rank() OVER (ORDER BY id), cume_dist() OVER (ORDER BY id), log2(id), cos(id), tan(id), atan(id), concat(string(id), k) FROM t
+SELECT min(d), max(f), min(b), max(tiny) FROM t GROUP BY id

@@ -19,11 +19,13 @@ _UNITS = {
 }
 _OF_DATES = ("year", "quarter", "month", "week")
 _LETTERS = {
-    "yyyy": "%Y", "y": "%-Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
     "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M",
     "ss": "%S", "s": "%-S", "SSS": "%g", "SSSSSS": "%f", "a": "%p", "E": "%a", "EEE": "%a",
     "EEEE": "%A", "DDD": "%j",
 }  # fmt: skip
+_PARTS = re.compile(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']")
+"""Of a pattern: quoted text, the same letter several times, or anything else."""
 
 
 def _part(text: str) -> Function:
@@ -51,19 +53,13 @@ def _trunc(call: Call) -> Typed:
 
 def _date_format(call: Call) -> Typed:
     pattern, said = call.text(1), []
-    if pattern is None:
-        call.refuse("date_format with a pattern that is not written out")
-    for quoted, letters, other in re.findall(
-        r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z'])", pattern
-    ) and [
-        (m[1], m[2], m[4])
-        for m in re.finditer(r"'([^']*)'|(([A-Za-z])\3*)|([^A-Za-z']|')", pattern)
-    ]:
-        if letters and letters not in _LETTERS:
-            call.refuse(f"date_format with {letters!r}")
-        if other and other in "'[]{}#":
-            call.refuse()
-        said.append(_LETTERS[letters] if letters else (quoted or other or "").replace("%", "%%"))
+    if pattern is None or "''" in pattern or pattern.count("'") % 2:
+        call.refuse("date_format with a pattern that is not written out, or with odd quotes")
+    for part in _PARTS.finditer(pattern):
+        text = part[0]
+        if (text[0].isalpha() and text not in _LETTERS) or text in "[]{}#":
+            call.refuse(f"date_format with {text!r}")
+        said.append(_LETTERS.get(text) or text.strip("'").replace("%", "%%"))
     moment = f"CAST({call.to(0, TIMESTAMP)} AS TIMESTAMP)"
     return Typed(f"strftime({moment}, {literal(''.join(said))})", STRING)
 

@@ -17,19 +17,12 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
     exp.And: "AND", exp.Or: "OR", exp.BitwiseAnd: "&", exp.BitwiseOr: "|",
 }  # fmt: skip
-_IN_CAPITALS = (
-    "ceil",
-    "floor",
-    "sqrt",
-    "exp",
-    "power",
-    "log10",
-    "log2",
-    "sin",
-    "cos",
-    "tan",
-    "atan",
-)
+_IN_CAPITALS = {
+    "atan", "ceil", "cos", "dense_rank", "exp", "floor", "log10", "log2", "percent_rank", "power",
+    "rank", "signum", "sin", "sqrt", "tan",
+}  # fmt: skip
+_TYPES = ("bigint", "boolean", "date", "double", "int", "string", "timestamp")
+"""Types that cast as functions."""
 _DEFAULTS = {
     "from_unixtime": (2, "yyyy-MM-dd HH:mm:ss"),
     "lag": (2, "1"),
@@ -64,8 +57,13 @@ def name_of(node: exp.Expr, is_source: Callable[[str], bool]) -> str:
         return node.alias
     while isinstance(node, exp.Paren):
         node = node.this
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
-        parts = [part.name for part in node.this.parts]
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
+        return "window"
+    inner = node.this if isinstance(node, exp.Cast) else None
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _TYPES:
+        [inner] = node.expressions
+    if isinstance(inner, exp.Column):
+        parts = [part.name for part in inner.parts]
         if len(parts) == 1 + is_source(parts[0]):
             return parts[-1]
     if isinstance(node, exp.Column | exp.Dot):
@@ -213,6 +211,8 @@ class _Namer:
             given.append(default)
         if name in ("lag", "lead") and len(given) == 2:
             given.append("NULL")
+        if name in _TYPES:
+            return f"CAST({given[0]} AS {name.upper()})"
         if name in ("isnull", "isnotnull"):
             return f"({given[0]} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         if name == "if":
@@ -253,7 +253,7 @@ class _Namer:
         if edge is None or str(edge).upper() == "CURRENT ROW":
             return "CURRENT ROW"
         if isinstance(edge, exp.Literal):
-            return f"{'-' if way == 'PRECEDING' else ''}{edge.name} {way}"
+            return f"{edge.name} {way}"
         return f"UNBOUNDED {way}"
 
 

@@ -29,8 +29,6 @@ class Source:
 
     alias: str
     columns: Columns
-    is_hidden: bool = False
-    """Only its name counts, its columns are seen without it by others (USING)."""
 
     def column(self, name: str) -> Iterator[Typed]:
         """Find its columns of a name."""
