@@ -152,7 +152,7 @@ class Expressions:
             if found:
                 value = found[0]
                 for part in names[used:]:
-                    value = self._field(value, part, node)
+                    value = self.field(value, part, node)
                 if not value.type.is_known:
                     refuse(node, f"type {value.type} of column {names[-1]!r}")
                 return value
@@ -164,9 +164,10 @@ class Expressions:
     def _dot(self, node: exp.Dot, scope: Scope) -> Typed:
         if not isinstance(node.expression, exp.Identifier):
             refuse(node)
-        return self._field(self.translate(node.this, scope), node.expression.name, node)
+        return self.field(self.translate(node.this, scope), node.expression.name, node)
 
-    def _field(self, value: Typed, name: str, node: exp.Expr) -> Typed:
+    def field(self, value: Typed, name: str, node: exp.Expr) -> Typed:
+        """Take a field of a struct."""
         if value.type.kind != "struct":
             refuse(node, f"field {name!r} of a value of type {value.type}")
         for own, kind in value.type.parts:

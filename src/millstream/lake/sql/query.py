@@ -405,8 +405,8 @@ class _Selection:
                     exp.column(node.args["table"].copy()), self._scope
                 )
                 found = [
-                    (n, Typed(f"struct_extract({value.text}, '{n}')", k))
-                    for n, k in value.type.parts
+                    (name, self._expressions.field(value, name, node))
+                    for name, _ in value.type.parts
                 ]
         else:
             found = self._everything()
