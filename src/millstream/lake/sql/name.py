@@ -43,7 +43,7 @@ _DEFAULTS = {
     "unix_timestamp": (2, "yyyy-MM-dd HH:mm:ss"),
 }
 """What Spark adds to a call that says less."""
-_RANKING = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
+_RANKING = ("row_number", "rank", "dense_rank", "percent_rank", "ntile")
 
 
 def name_of(node: exp.Expr, is_source: Callable[[str], bool]) -> str:
@@ -212,7 +212,7 @@ class _Namer:
         if name in ("lag", "lead") and len(given) == 2:
             given.append("NULL")
         if name in _TYPES:
-            return f"CAST({given[0]} AS {name.upper()})"
+            return given[0]
         if name in ("isnull", "isnotnull"):
             return f"({given[0]} IS {'NOT ' * (name == 'isnotnull')}NULL)"
         if name == "if":
