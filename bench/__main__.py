@@ -1,6 +1,7 @@
 """Run every measurement."""
 
-from bench import frame, verbs
+from bench import frame, query, verbs
 
 verbs.main()
+query.main()
 frame.main()

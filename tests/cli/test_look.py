@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.cli.conftest import commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
     from tests.cli.conftest import Outcome
 
     from millstream.lake.home import Home
@@ -104,6 +106,61 @@ def test_a_query_on_a_table_that_is_not_there_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.err.splitlines() == [
         "[UNKNOWN_TABLE] no table 'by_itm' in this home",
+        "  at:  query:1:15",
         "  fix: did you mean 'by_item'? tables are by_item, orders, paid",
         "  more: millstream explain UNKNOWN_TABLE",
     ]
+
+
+def test_an_answer_in_json_is_valid_for_every_type(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    text = """SELECT 1.50 AS d, CAST('NaN' AS DOUBLE) AS x, -1e308 * 10 AS y, X'00FF' AS b,
+        DATE '2024-01-31' AS day, TIMESTAMP '2024-01-31 12:00:00' AS at, array(1, NULL) AS xs,
+        map('k', 2.5) AS m, named_struct('t', TIMESTAMP '2024-01-31', 'n', NULL) AS s,
+        TIMESTAMP '2024-01-02' - TIMESTAMP '2024-01-01' AS span, NULL AS nothing, 'ü' AS t"""
+
+    outcome = millstream("query", text, "--home", str(home.path), "--json")
+
+    [row] = json.loads(outcome.out, parse_constant=pytest.fail)["rows"]
+    assert row == [
+        "1.50", "NaN", "-Infinity", "AP8=", "2024-01-31", "2024-01-31T12:00:00+00:00", [1, None],
+        {"k": "2.5"}, {"t": "2024-01-31T00:00:00+00:00", "n": None}, "PT86400S", None, "ü",
+    ]  # fmt: skip
+
+
+def test_a_query_that_only_spark_can_answer_offers_spark(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    outcome = millstream("query", "SELECT rand()", "--home", str(home.path))
+
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        "[SQL_NOT_TRANSLATED] DuckDB is not known to answer this as Spark does: function rand",
+        "  at:  query:1:8",
+        "  fix: ask Spark: --engine spark",
+    ]
+
+
+@pytest.mark.spark
+def test_spark_answers_what_has_no_translation(
+    spark: SparkSession, millstream: Callable[..., Outcome], home: Home
+) -> None:
+    text = "SELECT item, soundex(item) AS sound FROM by_item VERSION AS OF 0 ORDER BY n"
+
+    outcome = millstream("query", text, "--home", str(home.path), "--engine", "spark", "--json")
+
+    rows = json.loads(outcome.out)["rows"]
+    assert rows == [["pen", "P500"], [None, None]]
+
+
+@pytest.mark.spark
+def test_spark_is_not_asked_to_write(
+    spark: SparkSession, millstream: Callable[..., Outcome], home: Home
+) -> None:
+    text = "FROM by_item INSERT INTO paid SELECT n"
+
+    outcome = millstream("query", text, "--home", str(home.path), "--engine", "spark")
+
+    assert outcome.code == 2
+    assert outcome.err.startswith("[SQL_NOT_READING] a query reads, in one statement; got INSERT")

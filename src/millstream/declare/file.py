@@ -103,7 +103,7 @@ class _Draft:
         self._query_line = _query_line(text, header)
         lines = {_part(option): option.line for option in self._options}
         first = place(self._query_line or header.first_line)
-        self._at = Location(first.file, first.line, lines)
+        self._at = Location(first.file, first.line, lines=lines)
 
     def finished(self) -> SqlFile:
         dataset: Dataset | None = None

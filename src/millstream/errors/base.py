@@ -17,6 +17,7 @@ class Location:
 
     file: str
     line: int
+    column: int | None = None
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False, repr=False)
     """Where the parts of a declaration stand that has a line for each: a header in SQL."""
 
@@ -25,7 +26,7 @@ class Location:
         return Location(self.file, self.lines[part]) if part in self.lines else self
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
 
 
 def relative(file: str) -> str:

@@ -9,6 +9,8 @@ from millstream.errors.base import CommandError, MillstreamError, closest, liste
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.errors.base import Location
+
 
 class AppFileMissingError(CommandError):
     """The app file does not exist."""
@@ -102,10 +104,11 @@ class UnknownTableError(CommandError):
 
     code = "UNKNOWN_TABLE"
 
-    def __init__(self, name: str, *, known: Sequence[str]) -> None:
+    def __init__(self, name: str, *, known: Sequence[str], at: Location | None = None) -> None:
         super().__init__(
             f"no table {name!r} in this home",
             fix=f"{closest(name, known)}tables are {listed(known)}",
+            at=at,
         )
 
 
@@ -118,6 +121,18 @@ class UnknownVersionError(CommandError):
         super().__init__(
             f"table {table!r} has no version {version}",
             fix=f"versions run from 0 to {latest}",
+        )
+
+
+class UnknownMomentError(CommandError):
+    """A table was asked for as of a moment that it has no version of."""
+
+    code = "UNKNOWN_MOMENT"
+
+    def __init__(self, table: str, *, moment: str, first: str, last: str) -> None:
+        super().__init__(
+            f"table {table!r} has no version as of {moment}",
+            fix=f"its commits are from {first} to {last}",
         )
 
 
@@ -285,14 +300,102 @@ class DriverForeignError(CommandError):
 
 
 class SqlFailedError(CommandError):
-    """A query typed by the user does not run."""
+    """A query stops at a value: a division by zero, a cast of what is no number."""
 
     code = "SQL_FAILED"
 
+    def __init__(self, *, cause: str) -> None:
+        super().__init__(
+            f"the query stops: {cause}",
+            fix="leave such rows out with WHERE, or allow for them: try_cast, try_divide, nullif",
+        )
+
+
+class SqlSyntaxError(CommandError):
+    """A query cannot be read."""
+
+    code = "SQL_SYNTAX"
+
+    def __init__(self, *, cause: str, at: Location | None = None) -> None:
+        super().__init__(
+            f"the query cannot be read: {cause}",
+            fix="write it in Spark's SQL, on one table or more",
+            at=at,
+        )
+
+
+class SqlNotReadingError(CommandError):
+    """Something else than one reading statement was given as a query."""
+
+    code = "SQL_NOT_READING"
+
+    def __init__(self, *, got: str) -> None:
+        super().__init__(
+            f"a query reads, in one statement; got {got}",
+            fix="begin it with SELECT, WITH or VALUES; tables are written by the app alone",
+        )
+
+
+class SqlNotTranslatedError(CommandError):
+    """A query has something in it that only Spark can be trusted with."""
+
+    code = "SQL_NOT_TRANSLATED"
+
+    def __init__(self, construct: str, *, at: Location | None = None) -> None:
+        self.construct = construct
+        super().__init__(
+            f"DuckDB is not known to answer this as Spark does: {construct}",
+            fix="ask Spark: --engine spark",
+            at=at,
+        )
+
+
+class TableNotTranslatedError(CommandError):
+    """A table has features that only Spark reads."""
+
+    code = "TABLE_NOT_TRANSLATED"
+
+    def __init__(self, table: str, *, features: Sequence[str]) -> None:
+        super().__init__(
+            f"table {table!r} has what is not read without Spark: {listed(features)}",
+            fix="ask Spark: --engine spark",
+        )
+
+
+class SparkRefusedSqlError(CommandError):
+    """Spark, asked for itself, does not answer a query."""
+
+    code = "SPARK_REFUSED_SQL"
+
     def __init__(self, *, cause: str, known: Sequence[str]) -> None:
         super().__init__(
-            f"the query does not run: {cause}",
-            fix=f"write one SELECT in Spark's dialect; tables are {listed(known)}",
+            f"Spark does not answer the query: {cause}", fix=f"tables are {listed(known)}"
+        )
+
+
+class UnknownColumnError(CommandError):
+    """A query names a column that none of its tables has."""
+
+    code = "UNKNOWN_COLUMN"
+
+    def __init__(self, name: str, *, known: Sequence[str], at: Location | None = None) -> None:
+        super().__init__(
+            f"no column {name!r} here",
+            fix=f"{closest(name, known)}columns are {listed(set(known))}",
+            at=at,
+        )
+
+
+class AmbiguousColumnError(CommandError):
+    """A name in a query means several columns."""
+
+    code = "AMBIGUOUS_COLUMN"
+
+    def __init__(self, name: str, *, at: Location | None = None) -> None:
+        super().__init__(
+            f"column {name!r} may be of more than one table",
+            fix=f"write table.{name}",
+            at=at,
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
@@ -421,6 +423,9 @@ def _shape(value: object) -> object:
         return {str(key): _shape(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_shape(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no numbers for these.
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     if not is_dataclass(value):
         return value
     names = [f.name for f in fields(value)]
@@ -429,4 +434,8 @@ def _shape(value: object) -> object:
 
 
 def _to_text(value: object) -> str:
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, timedelta):
+        return f"PT{value.total_seconds():g}S"
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

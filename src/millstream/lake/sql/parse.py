@@ -1,0 +1,85 @@
+"""Reading Spark's SQL: one statement that reads, nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millstream.errors import Location, SqlNotReadingError, SqlSyntaxError
+
+_READING = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+_BEGINNINGS = ("(", "FROM", "SELECT", "VALUES", "WITH")
+_SPECIAL = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST")
+"""Functions whose arguments are not just a list."""
+
+
+class _Dialect(Spark):
+    """Spark's SQL, functions left as they are written; CAST is not TRY_CAST."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: Spark.Parser.FUNCTION_PARSERS[name] for name in _SPECIAL
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            "CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
+        STRICT_CAST = True
+
+
+def parse(text: str) -> exp.Expr:
+    """Read one reading statement.
+
+    Raises:
+        SqlSyntaxError: It cannot be read.
+        SqlNotReadingError: It is something else.
+    """
+    tokens = verify_reads(text)
+    try:
+        [*statements] = filter(None, _Dialect().parser().parse(tokens, text))
+    except ParseError as error:
+        [first, *_] = error.errors
+        cause = str(first["description"]).partition(" but got <")[0]
+        at = Location("query", first["line"], first["col"])
+        raise SqlSyntaxError(cause=f"{cause}, near {first['highlight']!r}", at=at) from error
+    [statement] = statements
+    if not isinstance(statement, _READING):
+        raise SqlNotReadingError(got=statement.key.upper())
+    return statement
+
+
+def verify_reads(text: str) -> list[Token]:
+    """Make sure that a text is one statement and reads, as far as words tell; give the words.
+
+    Raises:
+        SqlSyntaxError: It has no words, or a string in it does not end.
+        SqlNotReadingError: It is several statements, or one that writes.
+    """
+    try:
+        tokens = _Dialect().tokenize(text)
+    except SqlglotError as error:
+        raise SqlSyntaxError(cause=str(error).splitlines()[0]) from error
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise SqlSyntaxError(cause="it is empty")
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise SqlNotReadingError(got="several statements")
+    for token in (tokens[0], *tokens):
+        is_writing = token.token_type == TokenType.INSERT or token.text.upper() == "INSERT"
+        if is_writing and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+            raise SqlNotReadingError(got="INSERT")
+    if tokens[0].text.upper() not in _BEGINNINGS:
+        raise SqlNotReadingError(got=tokens[0].text.upper())
+    return [_as_name(token, tokens[number + 2 :]) for number, token in enumerate(tokens)]
+
+
+def _as_name(token: Token, after: list[Token]) -> Token:
+    # A word of its own only in `WINDOW name AS (…)`: else a column, or the function.
+    if token.token_type == TokenType.WINDOW and not (after and after[0].text.upper() == "AS"):
+        token.token_type = TokenType.VAR
+    return token

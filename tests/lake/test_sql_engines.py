@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.tricky import make_tables, queries
+
+from millstream.errors import MillstreamError
+from millstream.lake.home import Home
+from millstream.lake.sql import query
+from millstream.lake.sql.engine import query_with_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home.at(tmp_path_factory.mktemp("tricky") / "home")
+    make_tables(home)
+    return home
+
+
+def plain(value: Any) -> Any:
+    """Make values comparable by how they are written: floats to nine digits, moments in UTC."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.9g}") + 0.0
+    if isinstance(value, datetime) and value.tzinfo:
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def told(
+    ask: Callable[[], tuple[tuple[str, ...], list[tuple[Any, ...]]]], *, in_order: bool
+) -> list[str]:
+    try:
+        columns, rows = ask()
+    except MillstreamError as error:
+        return [f"{type(error).__name__}: {error.what}"]
+    lines = [repr([plain(value) for value in row]) for row in rows]
+    return [repr(columns), *(lines if in_order else sorted(lines))]
+
+
+def test_both_engines_give_the_same_answers(spark: SparkSession, home: Home) -> None:
+    differing = []
+    for text in queries():
+        in_order = " ORDER BY " in text.rpartition(")")[2]
+        ours = told(lambda text=text: query(home, text), in_order=in_order)  # type: ignore[misc]
+        sparks = told(lambda text=text: query_with_spark(spark, home, text), in_order=in_order)  # type: ignore[misc]
+        if ours != sparks or "Error: " in ours[0]:
+            pairs = [f"  duck  {line}" for line in (Counter(ours) - Counter(sparks)).elements()]
+            pairs += [f"  spark {line}" for line in (Counter(sparks) - Counter(ours)).elements()]
+            differing.append("\n".join([text, *(pairs or ["  (order)"])]))
+
+    assert not differing, "\n" + "\n".join(differing)
