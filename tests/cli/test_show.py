@@ -113,7 +113,7 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest_one(
     outcome = millstream("show", "by_itm")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[UNKNOWN_DATASET] there is no dataset 'by_itm'",
         "  fix: did you mean 'by_item'? names are by_item, orders, paid, recent",
     ]
