@@ -89,15 +89,15 @@ def test_an_unknown_option_is_refused_with_the_nearest_one(
     ]
 
 
-def test_too_few_words_are_refused_with_where_to_read_on(
+def test_too_many_words_are_refused_with_where_to_read_on(
     millstream: Callable[..., Outcome],
 ) -> None:
-    outcome = millstream("show")
+    outcome = millstream("explain", "FAULTS", "CYCLE")
 
     assert outcome.code == 2
     assert outcome.refusal == [
-        "[USAGE] millstream show: Missing argument 'NAME'",
-        "  fix: `millstream show --help` shows what it takes",
+        "[USAGE] millstream explain: Got unexpected extra argument(s) (CYCLE)",
+        "  fix: `millstream explain --help` shows what it takes",
     ]
 
 
