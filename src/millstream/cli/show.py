@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from millstream.views.status import StandingView
 
 
-def show(  # noqa: PLR0913 - each is an option
+def show(  # noqa: PLR0913 - a command has the options it has
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="The dataset.", autocompletion=names_beginning),
