@@ -5,14 +5,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.graphs import source, table
 
 from millstream.bind import bind
+from millstream.connectors.delta import Delta
 from millstream.connectors.files import Files
 from millstream.connectors.generator import Generator
+from millstream.connectors.http import Http
 from millstream.connectors.kafka import Kafka
 from millstream.connectors.memory import Memory
+from millstream.connectors.socket import Socket
 from millstream.model.dataset import CsvOptions, Source
 from millstream.settings.profile import read_profile
 
@@ -95,6 +100,40 @@ def test_tables_in_a_connector_are_read() -> None:
     )
 
 
+def test_a_source_of_the_code_is_served_over_http_or_read_from_a_socket() -> None:
+    http = orders_of('[profile.default.sources.orders]\nkind = "http"\nport = 8080\n')
+    said = 'kind = "socket"\nhost = "mill"\nport = 9999\nformat = "json"\n'
+    socket = orders_of(f"[profile.default.sources.orders]\n{said}")
+
+    assert http.connector == Http(8080, schema=SCHEMA)
+    assert socket.connector == Socket("mill", 9999, format="json", schema=SCHEMA)
+
+
+def test_a_delta_table_must_have_the_columns_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = '[profile.default.sources.orders]\nkind = "delta"\npath = "${PLACE}"\n'
+    monkeypatch.setenv("PLACE", "table-4711")
+    at = pa.array([], pa.timestamp("us", "UTC"))
+
+    write_deltalake("table-4711", pa.table({"id": pa.array([], pa.int64()), "at": at}))
+    assert orders_of(said).connector == Delta("table-4711")
+
+    write_deltalake(
+        "table-4711", pa.table({"n": pa.array([1])}), mode="overwrite", schema_mode="overwrite"
+    )
+    [fault] = bound(said).faults
+    assert fault.what == (
+        "source 'orders' has kind 'delta', which gives 'n BIGINT' and not the columns of the code"
+    )
+
+
+def test_a_delta_table_that_is_missing_is_told_as_such() -> None:
+    orders = orders_of('[profile.default.sources.orders]\nkind = "delta"\npath = "nowhere"\n')
+
+    assert [fault.code for fault in orders.connector.faults("orders", orders.at)] == [
+        "DELTA_MISSING"
+    ]
+
+
 def test_made_up_records_have_the_event_time_of_the_source() -> None:
     orders = orders_of(
         "[profile.default.sources.orders]\n"
@@ -144,7 +183,13 @@ def test_every_fault_of_a_source_is_told() -> None:
 @pytest.mark.parametrize(
     ("keys", "fault"),
     [
-        ('kind = "kafak"', "fix: did you mean 'kafka'? kinds are files, generator, kafka, rate"),
+        (
+            'kind = "kafak"',
+            "fix: did you mean 'kafka'? "
+            "kinds are delta, files, generator, http, kafka, rate, socket",
+        ),
+        ('kind = "receiver"', "[UNKNOWN_KIND] source 'orders' has kind 'receiver'"),
+        ('kind = "http"\nport = "80"', "'sources.orders.port' is '80' (a text)"),
         ("kind = 3", "'sources.orders.kind' is 3 (an integer)"),
         ('kind = "generator"\nrate = true', "'sources.orders.rate' is True (a boolean)"),
         ('kind = "generator"\nrate = 1.5', "'sources.orders.rate' is 1.5 (a number)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,14 @@ class Outcome:
     code: int
     out: str
     err: str
+
+    @property
+    def refusal(self) -> list[str]:
+        """The lines of the one error that was told, without the last: where to read more."""
+        *lines, more = self.err.splitlines()
+        [code] = re.findall(r"^\[([A-Z_]+)\] ", self.err, re.MULTILINE)
+        assert more == f"  more: millstream explain {code}"
+        return lines
 
 
 @pytest.fixture

@@ -42,10 +42,9 @@ def test_a_misspelt_code_is_refused_with_the_nearest_one(
     outcome = millstream("explain", "unknown_inpt")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[UNKNOWN_CODE] there is no error code 'UNKNOWN_INPT'",
         "  fix: did you mean 'UNKNOWN_INPUT'? `millstream explain` lists them all",
-        "  more: millstream explain UNKNOWN_CODE",
     ]
 
 

@@ -108,7 +108,7 @@ def test_excluding_what_is_not_there_is_refused_with_the_nearest_one(
     outcome = millstream("graph", "--exclude", "2+payd")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[UNKNOWN_SELECTION] --exclude '2+payd' names no dataset",
         "  fix: did you mean 'paid'? write name, +name, name+ or 2+name; "
         "names are clicks, end, orders, paid, recent",
@@ -121,9 +121,9 @@ def test_an_unknown_format_is_refused_with_the_nearest_one(
     outcome = millstream("graph", "--format", "mermade")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
-        "[ARGUMENT_REFUSED] --format 'mermade' cannot be read",
-        "  fix: write text, mermaid, svg or json; did you mean 'mermaid'?",
+    assert outcome.refusal == [
+        "[ARGUMENT_REFUSED] --format cannot be 'mermade'",
+        "  fix: give text, mermaid, svg or json; did you mean 'mermaid'?",
     ]
 
 

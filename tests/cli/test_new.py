@@ -58,7 +58,7 @@ def test_a_name_that_no_app_can_have_is_refused_with_one_it_can(
     outcome = millstream("new", name)
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         f"[APP_NAME_REFUSED] {name!r} cannot name an app",
         f"  fix: {offer}a name is a lower-case letter, then letters, digits and single "
         "underscores, at most 63 characters",
@@ -78,7 +78,7 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(
     outcome = millstream("new", "shop")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[FOLDER_TAKEN] 'shop' exists and is not an empty folder",
         "  fix: choose another name, or empty it; nothing was written",
     ]
@@ -97,7 +97,7 @@ def test_an_unknown_template_is_refused_with_the_nearest_one(
     outcome = millstream("new", "mine", "--template", "shp")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[UNKNOWN_TEMPLATE] there is no template 'shp'",
         "  fix: did you mean 'shop'? templates are billing, etl, shop, votes, weblog",
     ]

@@ -113,9 +113,43 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest_one(
     outcome = millstream("show", "by_itm")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[UNKNOWN_DATASET] there is no dataset 'by_itm'",
         "  fix: did you mean 'by_item'? names are by_item, orders, paid, recent",
+    ]
+
+
+@pytest.mark.parametrize("app", [(), ("app.py",)])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_settings_are_shown_as_their_own_command_shows_them(
+    millstream: Callable[..., Outcome], app: tuple[str, ...], form: tuple[str, ...]
+) -> None:
+    Path("millstream.toml").write_text('[profile.prod.sources.ordrs]\nkind = "rate"\n')
+    options = ("--profile", "prod", "--home", "elsewhere", *form)
+
+    outcome = millstream("show", "--settings", *app, *options)
+
+    assert outcome == millstream("settings", *app, *options)
+    assert outcome.code == 1
+    assert "UNKNOWN_SOURCE" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("typed", "cause"),
+    [
+        ((), "it takes NAME, or --settings"),
+        (("orders", "app.py", "--settings"), "--settings takes APP alone, no NAME"),
+    ],
+)
+def test_a_dataset_or_the_settings_are_to_be_asked_for(
+    millstream: Callable[..., Outcome], typed: tuple[str, ...], cause: str
+) -> None:
+    outcome = millstream("show", *typed)
+
+    assert outcome.code == 2
+    assert outcome.refusal == [
+        f"[USAGE] millstream show: {cause}",
+        "  fix: `millstream show --help` shows what it takes",
     ]
 
 

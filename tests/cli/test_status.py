@@ -131,7 +131,7 @@ def test_a_selection_needs_the_app_that_says_who_reads_whom(
     outcome = millstream("status", "--home", str(home.path), "--select", "paid+")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         f"[SELECTION_WITHOUT_APP] home {str(home.path)!r} does not tell which dataset reads which",
         "  fix: name the app file too, or leave --select and --exclude out",
     ]

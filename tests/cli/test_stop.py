@@ -86,7 +86,7 @@ def test_a_driver_that_does_not_stop_is_told_with_what_can_be_done(
     outcome = millstream("stop", "--home", str(home.path), "--wait", "200 milliseconds")
 
     assert outcome.code == 3
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         f"[DRIVER_STILL_RUNNING] pid {pid} was asked to stop and still runs after 0.2 s",
         "  fix: it finishes its batch first: wait again with a longer --wait; if it hangs, "
         f"`kill -9 {pid}` loses nothing that is committed",
@@ -104,7 +104,7 @@ def test_a_driver_on_another_host_is_refused_by_name(
         outcome = millstream("stop", "--home", str(home.path))
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         f"[DRIVER_ELSEWHERE] home {str(home.path)!r} is run by pid {os.getpid()} on far-away, "
         "which cannot be stopped from here",
         f"  fix: on far-away: `millstream stop --home {home.path}`, or `kill {os.getpid()}`",
@@ -131,7 +131,7 @@ def test_a_wait_that_is_no_length_of_time_is_refused(
     outcome = millstream("stop", "--home", str(home.path), "--wait", "long")
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
-        "[ARGUMENT_REFUSED] --wait 'long' cannot be read",
-        '  fix: write a length of time such as 60s or "5 minutes"',
+    assert outcome.refusal == [
+        "[ARGUMENT_REFUSED] --wait cannot be 'long'",
+        '  fix: give a length of time such as 60s or "5 minutes"',
     ]

@@ -1,8 +1,8 @@
 """Every error has a page, and every page shows the full text of its error as the class writes it.
 
 Of the blocks in a page, `text` is the message, word for word; `console` is run, without Spark, on
-the first `python` block as `app.py` and each block of `sql` as the file named before it, and prints
-the first message; other `python` blocks compile;
+the first `python` block as `app.py`, beside the `toml` block as `millstream.toml` and each block of
+`sql` as the file named before it, and prints the first message; other `python` blocks compile;
 `sh` needs Spark, Kafka or a broken machine, and is only shown.
 """
 
@@ -128,7 +128,8 @@ def test_the_example_of_a_page_gives_the_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MILLSTREAM_HOME", raising=False)
+    for name in ("MILLSTREAM_HOME", "MILLSTREAM_PROFILE", "ORDERS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     for text in blocks(kind, "python")[:1]:
@@ -136,6 +137,8 @@ def test_the_example_of_a_page_gives_the_error(
     for name, text in SQL.findall(page_of(kind)):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
+    for text in blocks(kind, "toml"):
+        Path("millstream.toml").write_text(text)
 
     [typed] = blocks(kind, "console")
     code = run_command(shlex.split(typed.removeprefix("$ millstream ")), Interrupts())

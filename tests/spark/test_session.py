@@ -148,7 +148,8 @@ for master in ("local[1]", "nonsense"):
 def test_a_start_error_says_where_to_look() -> None:
     assert str(SparkStartError("no memory", log="/tmp/spark.log")) == (
         "[SPARK_START] Spark does not start: no memory\n"
-        "  fix: the last lines of '/tmp/spark.log' say why"
+        "  fix: the last lines of '/tmp/spark.log' say why; "
+        "`millstream doctor` looks at the machine"
     )
 
 

@@ -108,9 +108,13 @@ class _Reader:
         if len(self.faults) > before:
             raise _RefusedError
         bound = replace(source, connector=kind(**values), bound_at=at)
-        if _columns(bound) not in (None, _columns(source)):
-            gives = str(bound.connector.schema)
-            self._refuse(ColumnsFixedError(source.name, kind=name_of(kind), gives=gives, at=at))
+        gives = _columns(bound)
+        if gives in (None, _columns(source)) or kind is type(source.connector):
+            return bound
+        # Of a connector that is wrong itself, the columns say nothing; the fault is found later.
+        if not any(bound.connector.faults(source.name, at)):
+            told = gives.to_ddl()
+            self._refuse(ColumnsFixedError(source.name, kind=name_of(kind), gives=told, at=at))
         return bound
 
     def _kind(self, source: Source, entry: Entry | None, at: Any) -> tuple[type, dict[str, Any]]:

@@ -72,7 +72,7 @@ def kinds() -> Mapping[str, type]:
         for kind in vars(import_module(name)).values():
             if isinstance(kind, type) and kind.__module__ == name and _is_connector(kind):
                 found[name_of(kind)] = kind
-    return {name: kind for name, kind in sorted(found.items()) if keys_of(kind)}
+    return {name: kind for name, kind in sorted(found.items()) if _can_be_written(kind)}
 
 
 def name_of(kind: type) -> str:
@@ -89,6 +89,12 @@ def keys_of(kind: type) -> Mapping[str, Key]:
 
 def _is_connector(kind: type) -> bool:
     return is_dataclass(kind) and hasattr(kind, "read") and hasattr(kind, "codec")
+
+
+def _can_be_written(kind: type) -> bool:
+    """Tell whether all that it requires can be: not a function or an object of the user's."""
+    required = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
+    return bool(keys_of(kind)) and required <= {*keys_of(kind), *INHERITED}
 
 
 def _key(kind: type, field: Field[Any]) -> Key | None:

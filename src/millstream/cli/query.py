@@ -27,7 +27,7 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-def query(
+def query(  # noqa: PLR0913 - a command has the options it has
     app: Annotated[str, typer.Argument(metavar="[APP]", help="The app file or folder.")],
     sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT.")] = None,
     *,

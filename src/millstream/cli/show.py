@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli import text
-from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, names_beginning
+from millstream.cli.option import (
+    DEFAULT_FILE,
+    AppIfAny,
+    HomeDir,
+    Json,
+    ProfileName,
+    names_beginning,
+)
 from millstream.cli.query import cell
+from millstream.cli.settings import settings as print_settings
+from millstream.errors import UsageError
 from millstream.views import to_json
 
 if TYPE_CHECKING:
@@ -18,13 +27,16 @@ if TYPE_CHECKING:
     from millstream.views.status import StandingView
 
 
-def show(
+def show(  # noqa: PLR0913 - a command has the options it has
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar="NAME", help="The dataset.", autocompletion=names_beginning),
-    ],
+    ] = None,
     app: AppIfAny = None,
     *,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Show the settings of APP; no NAME then.")
+    ] = False,
     rows: Annotated[int, typer.Option(min=0, metavar="N", help="How many rows to show.")] = 5,
     home: HomeDir = None,
     profile: ProfileName = None,
@@ -34,6 +46,13 @@ def show(
     from millstream.app import find_deployed
     from millstream.views.shown import ShownView
 
+    if settings:
+        if app is not None:
+            raise UsageError(command="millstream show", cause="--settings takes APP alone, no NAME")
+        print_settings(name or DEFAULT_FILE, profile=profile, home=home, json=json)
+        return
+    if name is None:
+        raise UsageError(command="millstream show", cause="it takes NAME, or --settings")
     view = ShownView.of(*find_deployed(app, home, profile), name, rows=rows)
     print(to_json(view)) if json else print_dataset(view)
 

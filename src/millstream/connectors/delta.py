@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import DeltaMissingError
 from millstream.model.dataset import Codec
+from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ class Delta:
 
         if not self._is_there:
             return "value STRING"
-        return StructType.fromJson(json.loads(DeltaTable(self.path).schema().to_json()))
+        return StructType.fromJson(json.loads(DeltaTable(revealed(self.path)).schema().to_json()))
 
     @property
     def codec(self) -> Codec:
@@ -54,8 +55,9 @@ class Delta:
         """Open the table as a stream."""
         from pyspark.sql import functions as F
 
-        path = os.path.abspath(self.path)
-        rows = spark.readStream.format("delta").options(**self.options).load(path)
+        path = os.path.abspath(revealed(self.path))
+        options = {name: revealed(value) for name, value in self.options.items()}
+        rows = spark.readStream.format("delta").options(**options).load(path)
         # Delta's stream does not say which file a row is from.
         nowhere = F.lit(None).cast("long")
         return rows.select("*", F.lit(path).alias("_origin"), nowhere.alias("_position"))

@@ -85,7 +85,7 @@ class SparkStartError(ClusterError):
         self.log = log
         super().__init__(
             f"Spark does not start: {reason}",
-            fix=f"the last lines of {log!r} say why",
+            fix=f"the last lines of {log!r} say why; `millstream doctor` looks at the machine",
         )
 
 
