@@ -133,7 +133,7 @@ def test_a_query_that_only_spark_can_answer_offers_spark(
     outcome = millstream("query", "SELECT rand()", "--home", str(home.path))
 
     assert outcome.code == 2
-    assert outcome.err.splitlines() == [
+    assert outcome.refusal == [
         "[SQL_NOT_TRANSLATED] DuckDB is not known to answer this as Spark does: function rand",
         "  at:  query:1:8",
         "  fix: ask Spark: --engine spark",
