@@ -166,7 +166,8 @@ def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() ->
     assert fault("orders", "-- source: fils\n-- path: data\n") == (
         "[OPTION_REFUSED] 'orders' has source='fils'\n"
         "  at:  shop/orders.sql:1\n"
-        "  fix: did you mean 'files'? source is one of custom, delta, files, generator, http, kafka, memory, rate, receiver, socket"
+        "  fix: did you mean 'files'? source is one of custom, delta, files, generator, http, "
+        "kafka, memory, rate, receiver, socket"
     )
 
 
