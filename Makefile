@@ -3,7 +3,7 @@ BIN := .venv/bin
 UV := build/bootstrap/bin/uv
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo test lint bench chaos lock clean machine
+.PHONY: help setup demo test lint bench chaos cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; P
 	  --json bench/results/damage.json --document docs/guarantees.md
 	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
+
+cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it
+	$(BIN)/pytest -m cluster
 
 lock: $(UV) ## Lock the newest dependencies that pyproject.toml allows
 	$(COMPILE) --upgrade requirements/bootstrap.in -o requirements/bootstrap.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,12 @@ from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+
+LOGGERS = ("", "py4j", "pyspark", "py.warnings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,18 @@ class Outcome:
         [code] = re.findall(r"^\[([A-Z_]+)\] ", self.err, re.MULTILINE)
         assert more == f"  more: millstream explain {code}"
         return lines
+
+
+@pytest.fixture(autouse=True)
+def _loggers_as_before() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [(log.handlers[:], log.propagate, log.filters[:]) for log in loggers]
+    yield
+    for handler in logging.getLogger("py4j").handlers:
+        handler.close()
+    for log, (handlers, propagate, filters) in zip(loggers, before, strict=True):
+        log.handlers, log.propagate, log.filters = handlers, propagate, filters
+    logging.captureWarnings(capture=False)
 
 
 @pytest.fixture

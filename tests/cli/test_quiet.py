@@ -3,27 +3,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import pytest
-
 from millstream.cli.quiet import log_folder, write_logs_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-NAMES = ("", "py4j", "pyspark", "py.warnings")
-
-
-@pytest.fixture(autouse=True)
-def _loggers_as_before() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in NAMES]
-    before = [(log.handlers[:], log.propagate, log.filters[:]) for log in loggers]
-    yield
-    for handler in logging.getLogger("py4j").handlers:
-        handler.close()
-    for log, (handlers, propagate, filters) in zip(loggers, before, strict=True):
-        log.handlers, log.propagate, log.filters = handlers, propagate, filters
-    logging.captureWarnings(capture=False)
+    import pytest
 
 
 def test_what_py4j_logs_is_in_a_file_and_nowhere_else(

@@ -260,3 +260,18 @@ def test_an_outage_of_the_broker_is_told_and_the_query_goes_on_when_it_is_over(
         "  fix: start the broker: the run goes on by itself, or start it again"
     )
     assert column(app, "n") == list(range(6))
+
+
+def test_raw_records_land_with_all_that_kafka_knows_of_them(
+    topics: Topics, broker: Broker, tmp_path: Path
+) -> None:
+    topics.create("raw")
+    topics.send("raw", b"\x00\xff", "two", None)
+    app = run_once(app_of(Kafka("raw", broker.servers, format="raw"), tmp_path))
+
+    rows = app.read("orders").orderBy("offset").collect()
+    assert [row.value and bytes(row.value) for row in rows] == [b"\x00\xff", b"two", None]
+    assert [(row.topic, row.offset, row._position, row._verdict) for row in rows] == [
+        ("raw", n, n, "ok") for n in range(3)
+    ]
+    assert all(row.timestamp is not None for row in rows)

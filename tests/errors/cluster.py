@@ -8,6 +8,7 @@ from millstream.errors import (
     BrokerStartError,
     BrokerUnreachableError,
     CheckpointResetError,
+    ClusterStartError,
     DriverLostError,
     DriverStillRunningError,
     ForeignSessionError,
@@ -87,6 +88,10 @@ SAMPLES = (
     ),
     BrokerStartError(
         "java.net.BindException: Address already in use", log="/tmp/millstream-kafka-1/broker.log"
+    ),
+    ClusterStartError(
+        "java.net.BindException: Address already in use",
+        log="/tmp/millstream-cluster-1/cluster.log",
     ),
     BrokerLostError("orders", at=AT),
     RecordsLostError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
 from millstream.model.dataset import Codec
+from millstream.model.schema import Schema
 from millstream.settings.secret import parts_of, revealed
 
 if TYPE_CHECKING:
@@ -18,13 +19,19 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location, MillstreamError
 
-FORMATS = ("json", "text")
+FORMATS = ("json", "text", "raw")
+RAW = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+"""What Kafka itself knows of a record."""
+
 _ANSWER_WITHIN_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The values of a topic, as JSON objects or text.
+    """The values of a topic, as JSON objects or text; or raw, with key, headers and timestamp.
 
     Only committed records are read, and lost offsets stop the source instead of being skipped.
     """
@@ -33,13 +40,20 @@ class Kafka:
     bootstrap_servers: str = "localhost:9092"
     format: str = "json"
     schema: str | StructType = "value STRING"
+    """Of JSON and text; raw records have Kafka's own columns."""
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for the consumer."""
 
+    def __post_init__(self) -> None:
+        if self.format == "raw":
+            object.__setattr__(self, "schema", RAW)
+
     @property
     def codec(self) -> Codec:
-        """Values are decoded; their position is the offset."""
+        """Values are decoded, unless they are wanted raw; their position is the offset."""
+        if self.format == "raw":
+            return Codec("rows")
         return Codec(cast("Literal['json', 'text']", self.format))
 
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
@@ -89,10 +103,12 @@ class Kafka:
             "kafka.isolation.level": "read_committed",
             **self._spark_options,
         }
-        records = spark.readStream.format("kafka").options(**options).load()
+        reader = spark.readStream.format("kafka").options(includeHeaders=True, **options)
+        records = reader.load()
         partition = F.concat_ws("/", "topic", "partition")
+        names = Schema.parse(RAW).names if self.format == "raw" else ("value",)
         return records.select(
-            "value", partition.alias("_origin"), F.col("offset").alias("_position")
+            *names, partition.alias("_origin"), F.col("offset").alias("_position")
         )
 
     @property

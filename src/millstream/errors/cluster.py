@@ -288,6 +288,18 @@ class BrokerStartError(ClusterError):
         )
 
 
+class ClusterStartError(ClusterError):
+    """The Spark cluster of a test does not start."""
+
+    code = "CLUSTER_START"
+
+    def __init__(self, cause: str, *, log: str) -> None:
+        super().__init__(
+            f"the Spark cluster for tests does not start: {cause}",
+            fix=f"read {log}",
+        )
+
+
 class BrokerLostError(ClusterError):
     """The Kafka broker went away while a query was reading."""
 

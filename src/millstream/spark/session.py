@@ -116,6 +116,9 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if is_local(conf["spark.master"]):
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        # Where the workers have Millstream elsewhere, PYSPARK_PYTHON says where.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_dir.mkdir(parents=True, exist_ok=True)
     log = log_dir.absolute() / "spark.log"
     everything = SparkConf(loadDefaults=False).setAppName(name)

@@ -78,7 +78,7 @@ class Broker:
     def __init__(self, *, report: Report = silent) -> None:
         self._report = report
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-kafka-"))
-        self._port, controller = _free_ports()
+        self._port, controller = free_ports()
         self._process: subprocess.Popen[bytes] | None = None
         self._command: tuple[str, ...] = ()
         settings = _SETTINGS.format(
@@ -114,7 +114,7 @@ class Broker:
             ended = self._process.poll() is not None
             if ended or time.monotonic() - began > _STARTS_WITHIN_S:
                 self.kill()
-                raise BrokerStartError(_last_words(self.log), log=str(self.log))
+                raise BrokerStartError(last_words(self.log), log=str(self.log))
             time.sleep(0.05)
         self._report("kafka", f"started in {time.monotonic() - began:.1f} s at {self.servers}")
 
@@ -172,7 +172,7 @@ class Broker:
                 check=False,
             )
         if formatted.returncode != 0:
-            raise BrokerStartError(_last_words(self.log), log=str(self.log))
+            raise BrokerStartError(last_words(self.log), log=str(self.log))
         self._command = command
 
     def _answers(self) -> bool:
@@ -251,14 +251,15 @@ class Topics:
         return collected
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
+    """Find two ports that nobody listens on."""
     with socket.socket() as one, socket.socket() as other:
         for taken in (one, other):
             taken.bind((_HOST, 0))
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def _last_words(log: Path) -> str:
+def last_words(log: Path) -> str:
     """Give the last line that is not of a trace."""
     lines = log.read_text(errors="replace").split("\n")
     spoken = (line for line in reversed(lines) if line and not line[0].isspace())

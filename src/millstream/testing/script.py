@@ -47,7 +47,11 @@ T = TypeVar("T")
 _AT_START = ("home_taken", "table_taken")
 
 
-_QUICK = {"spark.sql.shuffle.partitions": "1"}
+_QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    # To compile a query takes longer than to go through a few rows without.
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 class CrashError(Exception):

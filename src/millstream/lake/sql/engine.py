@@ -8,6 +8,8 @@ from millstream.errors import SparkRefusedSqlError
 from millstream.lake.sql.parse import verify_reads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from pyspark.sql import SparkSession
 
     from millstream.lake.home import Home
@@ -22,17 +24,31 @@ def query_with_spark(
         SqlNotReadingError: It is not one reading statement.
         SparkRefusedSqlError: Spark does not answer it.
     """
-    from pyspark.errors import PySparkException
-
     verify_reads(text)
-    named = [name for name in home.tables if name.lower() in text.lower()]
-    for name in named:
+    register(spark, home, [name for name in home.tables if name.lower() in text.lower()])
+    return answer(spark, text, known=home.tables)
+
+
+def register(spark: SparkSession, home: Home, names: Iterable[str]) -> None:
+    """Let Spark know tables of a home by their names."""
+    for name in names:
         spark.sql(f"DROP TABLE IF EXISTS `{name}`")
         spark.sql(f"CREATE TABLE `{name}` USING delta LOCATION '{home.existing(name)}'")
+
+
+def answer(
+    spark: SparkSession, text: str, *, known: Sequence[str]
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Answer a query on tables that Spark knows.
+
+    Raises:
+        SparkRefusedSqlError: Spark does not answer it.
+    """
+    from pyspark.errors import PySparkException
+
     try:
-        answer = spark.sql(text.strip().rstrip(";")).toArrow()
+        found = spark.sql(text.strip().rstrip(";")).toArrow()
     except PySparkException as error:
-        cause = str(error).splitlines()[0]
-        raise SparkRefusedSqlError(cause=cause, known=home.tables) from error
-    columns = [column.to_pylist(maps_as_pydicts="strict") for column in answer.columns]
-    return tuple(answer.column_names), list(zip(*columns, strict=True))
+        raise SparkRefusedSqlError(cause=str(error).splitlines()[0], known=known) from error
+    columns = [column.to_pylist(maps_as_pydicts="strict") for column in found.columns]
+    return tuple(found.column_names), list(zip(*columns, strict=True))
