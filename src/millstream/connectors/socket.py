@@ -49,7 +49,7 @@ class Socket:
         return format_faults(self.format, source, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
-        """Connect, for the fun of it.
+        """Connect once, to tell a wrong address before anything starts.
 
         Raises:
             SocketUnreachableError: Nobody answers.

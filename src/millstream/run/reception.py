@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from millstream.errors import InboxClosedError, MillstreamError, ReceiverFailedError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from millstream.connectors.inbox import Inbox
     from millstream.model.dataset import Source
     from millstream.run.supervise import Restart
+
+_ENDS_WITHIN_S = 5.0
 
 
 class Reception:
@@ -32,20 +35,22 @@ class Reception:
         self._thread.start()
 
     def close(self) -> None:
-        """Take in no more."""
+        """Take in no more; a receiver that does not return is left behind, and unacknowledged."""
         self._inbox.close()
-        self._thread.join()
+        self._thread.join(_ENDS_WITHIN_S)
 
     def _receive(self) -> None:
         assert isinstance(self._source.connector, Receiving)
         failures = 0
         while not self._inbox.is_closed:
+            began = time.monotonic()
             try:
                 self._source.connector.receive(self._inbox)
             except InboxClosedError:
                 return
             except Exception as error:
-                failures += 1
+                lasted_s = time.monotonic() - began
+                failures = 1 if lasted_s > self._restart.longest_pause_s else failures + 1
                 self._pause(error, self._restart.pause_s(failures))
             else:
                 return
