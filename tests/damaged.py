@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.app import load
 from millstream.lake.home import Home
+from millstream.loading import load
 from millstream.testing.damage import Finished
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LOAD = """
 import sys
-from millstream.app import load_without_spark
+from millstream.loading import load_without_spark
 app = load_without_spark("app.py")
 print("pyspark" in sys.modules, *app.graph.datasets)
 """

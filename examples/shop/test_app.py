@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from millstream.app import load
+from millstream.loading import load
 from millstream.testing import Script
 
 APP = str(Path(__file__).with_name("app.py"))

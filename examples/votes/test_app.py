@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.app import load
+from millstream.loading import load
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from millstream.app import find_home, load
 from millstream.errors import (
     AppFileError,
     AppFileMissingError,
@@ -17,6 +16,7 @@ from millstream.errors import (
     SqlFileAloneError,
     TwoAppsError,
 )
+from millstream.loading import find_home, load
 
 SHOP = 'import millstream as ms\napp = ms.App("shop")\n'
 
@@ -113,7 +113,7 @@ def test_a_file_that_needs_spark_while_it_is_read_is_told_where_to_put_the_line(
     write('from pyspark.sql import functions as F\n@F.udf("string")\ndef f(x): return x\n')
 
     # A process of its own: in this one, Spark may run already.
-    load_it = "from millstream.app import load; load('app.py')"
+    load_it = "from millstream.loading import load; load('app.py')"
     done = subprocess.run([sys.executable, "-c", load_it], capture_output=True, check=False)
 
     assert done.stderr.decode().splitlines()[-2:] == [

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.app import load
 from millstream.cli.new import templates
+from millstream.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -159,7 +159,7 @@ def test_an_unexpected_error_is_one_line_and_its_trace_is_in_a_file(
     def surprise(*given: object) -> None:
         raise RuntimeError("boo")
 
-    monkeypatch.setattr("millstream.app.find_home", surprise)
+    monkeypatch.setattr("millstream.loading.find_home", surprise)
 
     outcome = millstream("ledger")
 

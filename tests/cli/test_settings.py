@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from millstream.app import find_home, load
 from millstream.bind.document import json_schema
 from millstream.cli.program import program
 from millstream.lake.home import Home
+from millstream.loading import find_home, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.app import load
 from millstream.errors import Location
+from millstream.loading import load
 from millstream.model.dataset import Expectations, Source
 
 ORDERS = """\

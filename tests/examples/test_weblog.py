@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from examples.weblog.traffic import lines, write
 
-from millstream.app import App, load
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
+from millstream.loading import load
 from millstream.testing import assert_prefix_consistent
 from millstream.testing.oracle import rows_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from millstream.app import App
     from millstream.testing import Script
 
 WEBLOG = Path(__file__).parents[2] / "examples" / "weblog"

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, timed
 
-from millstream.app import load
 from millstream.connectors.memory import Memory
+from millstream.loading import load
 from millstream.run.rehearse import rehearse
 
 if TYPE_CHECKING:

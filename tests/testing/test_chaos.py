@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from millstream.app import load
 from millstream.errors import NameNotFoundError
 from millstream.lake.delta import EPOCH, FACTS, Facts
 from millstream.lake.home import Home
+from millstream.loading import load
 from millstream.plan import plan
 from millstream.testing.chaos import Clock, Findings, Folder, Oracle, Report, Span, schedule
 from millstream.testing.chaos.fault import AtCall, AtPoint

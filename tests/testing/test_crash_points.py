@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, functions as F
 
 import millstream as ms
-from millstream.app import load
 from millstream.crash import POINTS
 from millstream.errors import CrashNotReachedError
+from millstream.loading import load
 from millstream.plan import plan
 from millstream.testing.chance import Step
 from millstream.testing.evidence import invented

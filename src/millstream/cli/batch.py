@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import print_table
 from millstream.errors import ArgumentRefusedError, NotEqualError
 from millstream.lake.home import Home
+from millstream.loading import load
 from millstream.views import BatchView, to_json
 
 if TYPE_CHECKING:

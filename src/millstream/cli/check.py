@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName
 from millstream.cli.text import MORE, counted, told
+from millstream.loading import load
 from millstream.views import CheckView, to_json
 
 if TYPE_CHECKING:

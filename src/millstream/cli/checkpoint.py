@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import find_home, load
 from millstream.cli.option import DEFAULT_FILE, AppFile, AppIfAny, HomeDir, Json, ProfileName
 from millstream.cli.text import counted, print_table
 from millstream.cli.usage import Commands
+from millstream.loading import find_home, load
 from millstream.views import CheckpointsView, RepairView, to_json
 
 if TYPE_CHECKING:

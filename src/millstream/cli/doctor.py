@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, HomeDir, Json, Master, ProfileName
 from millstream.errors import MillstreamError
 from millstream.lake.home import Home
+from millstream.loading import load
 from millstream.settings import resolve_home, resolve_master
 from millstream.views import DoctorView, to_json
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import load_without_spark
 from millstream.cli.option import DEFAULT_FILE, AppFile, Exclude, Json, ProfileName, Select
 from millstream.errors import ArgumentRefusedError, closest
+from millstream.loading import load_without_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ def ledger(
     json: Json = False,
 ) -> None:
     """Show what became of every row: read, judged, written or set aside."""
-    from millstream.app import find_home
+    from millstream.loading import find_home
 
     view = read(find_home(app, home, profile))
     if json:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import DEFAULT_FILE
 from millstream.errors import ArgumentRefusedError
+from millstream.loading import DEFAULT_FILE
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a dataset in a shell; with nothing if the app cannot be read."""
-    from millstream.app import load_without_spark
+    from millstream.loading import load_without_spark
 
     try:
         graph = load_without_spark(context.params.get("app") or DEFAULT_FILE).graph

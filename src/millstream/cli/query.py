@@ -40,7 +40,7 @@ def query(  # noqa: PLR0913 - a command has the options it has
     json: Json = False,
 ) -> None:
     """Ask the tables of an app a question in SQL."""
-    from millstream.app import find_home
+    from millstream.loading import find_home
 
     place = find_home(app if sql else None, home, profile)
     place.verify_in_use()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from millstream.app import load
 from millstream.cli.face import choose_face
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.ledger import read
@@ -26,6 +25,7 @@ from millstream.cli.option import (
 )
 from millstream.cli.text import with_more
 from millstream.errors import MillstreamError
+from millstream.loading import load
 from millstream.settings import __version__
 from millstream.views import AppView
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import print_table, told
+from millstream.loading import load
 from millstream.views import SettingsView, to_json
 
 

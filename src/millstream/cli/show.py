@@ -43,7 +43,7 @@ def show(  # noqa: PLR0913 - a command has the options it has
     json: Json = False,
 ) -> None:
     """Show one dataset: declaration, schema, versions and some rows."""
-    from millstream.app import find_deployed
+    from millstream.loading import find_deployed
     from millstream.views.shown import ShownView
 
     if settings:

@@ -34,7 +34,7 @@ def status(
     json: Json = False,
 ) -> None:
     """Show how far each dataset is, and whether a driver runs; needs none."""
-    from millstream.app import find_deployed
+    from millstream.loading import find_deployed
     from millstream.views.status import StatusView
 
     place, graph = find_deployed(app, home, profile)

@@ -25,7 +25,7 @@ def stop(
     json: Json = False,
 ) -> None:
     """Ask the running driver to finish its batch and stop, and wait for it."""
-    from millstream.app import find_home
+    from millstream.loading import find_home
 
     view = ask(find_home(app, home, profile), wait)
     print(to_json(view)) if json else show(view)

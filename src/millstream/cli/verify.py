@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.app import load
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import counted, print_table
 from millstream.errors import ExtraMissingError
+from millstream.loading import load
 from millstream.views import to_json
 
 if TYPE_CHECKING:

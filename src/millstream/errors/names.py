@@ -141,3 +141,11 @@ class FaultsError(DeclarationError):
         self.faults = tuple(faults)
         told = indent("\n".join(str(fault) for fault in faults), "  ")
         super().__init__(f"{len(faults)} faults:\n{told}", fix="mend each of them")
+
+    @classmethod
+    def raise_for(cls, faults: Sequence[MillstreamError]) -> None:
+        """Raise the fault if it is one, this error if there are several, and nothing if none."""
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise cls(faults)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.app import DEFAULT_FILE
 from millstream.errors import MillstreamError, NotExactlyOnceError
+from millstream.loading import DEFAULT_FILE
 from millstream.spark.session import open_session
 from millstream.testing.chaos.count import count_calls
 from millstream.testing.chaos.fault import MEANING

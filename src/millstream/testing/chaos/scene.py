@@ -9,9 +9,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from millstream.app import load
 from millstream.crash import VARIABLE
 from millstream.lake.home import Home
+from millstream.loading import load
 from millstream.plan import plan
 from millstream.testing.chaos.commit import latest_version, read_commit
 from millstream.testing.chaos.driver import Driver, tracer

@@ -1,0 +1,229 @@
+"""Find the App of a file or a folder, and its home, with as little work as the caller needs."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.app import App
+from millstream.declare.file import files_of
+from millstream.deferral import deferred
+from millstream.errors import (
+    AppFileError,
+    AppFileMissingError,
+    FaultsError,
+    Location,
+    MillstreamError,
+    NoAppError,
+    SqlFileAloneError,
+    TwoAppsError,
+    relative,
+)
+from millstream.settings import Setting, resolve_home
+from millstream.settings.profile import read_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from millstream.lake.home import Home
+    from millstream.model.graph import Graph
+
+DEFAULT_FILE = "app.py"
+"""The app file that is meant where none is named."""
+
+
+def load(path: str, profile: str | None = None) -> App:
+    """Find the App of a file, given as `file.py` or `file.py:name`, or of a folder.
+
+    A folder is the app of its `app.py`, or of its SQL files if it has none. Its profile is chosen.
+
+    Raises:
+        AppFileMissingError: There is no such file, or nothing in the folder.
+        SqlFileAloneError: It is one file of SQL.
+        AppFileError: The file raises.
+        NoAppError: It holds no App, or none of that name.
+        TwoAppsError: It holds several, and none was named.
+    """
+    file, name = _split(path)
+    if file.is_dir():
+        return _of_folder(file, profile)
+    module = _import(file)
+    _pickle_by_value(module)
+    return _chosen(_only(file, name, module), file, profile)
+
+
+def load_without_spark(path: str, profile: str | None = None) -> App:
+    """Find the App of a file as `load` does, for its declarations alone: pyspark is not imported.
+
+    A file that uses pyspark while it is read, say for a schema, imports it all the same.
+    """
+    file, name = _split(path)
+    if file.is_dir():
+        return _of_folder(file, profile)
+    try:
+        with deferred("pyspark"):
+            return _chosen(_only(file, name, _import(file)), file, profile)
+    except AppFileError:
+        # What stood for pyspark may be the cause, so the real one has the word.
+        return load(path, profile)
+
+
+def _of_folder(folder: Path, profile: str | None) -> App:
+    app = App(folder.name)
+    app.take_in(folder, Location(relative(str(folder)), 1))
+    app.choose(profile, beside=folder)
+    return app
+
+
+def _chosen(app: App, file: Path, profile: str | None) -> App:
+    app.choose(profile, beside=file.parent)
+    return app
+
+
+def _only(file: Path, name: str | None, module: ModuleType) -> App:
+    held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    shown = relative(str(file))
+    if name is not None and name not in held:
+        raise NoAppError(shown, name=name, names=tuple(held))
+    if name is not None:
+        return held[name]
+    apps = {id(app): key for key, app in reversed(held.items())}
+    if not apps:
+        raise NoAppError(shown)
+    if len(apps) > 1:
+        raise TwoAppsError(shown, names=[key for key in held if key in apps.values()])
+    return next(iter(held.values()))
+
+
+def find_home(
+    path: str | None, given: str | Path | None = None, profile: str | None = None
+) -> Home:
+    """Find the home of an app file, without running the file if it says it plainly.
+
+    Raises:
+        AppFileMissingError: There is no such file.
+        MillstreamError: The file has to be run to know, and is wrong.
+    """
+    from millstream.lake.home import Home
+
+    if path is None and given is not None:
+        return Home.at(given)
+    file, name = _split(path or DEFAULT_FILE)
+    if file.is_dir():
+        return _of_folder(file, profile).home(given)
+    if (said := _said_plainly(file, name)) is None:
+        return load_without_spark(path or DEFAULT_FILE, profile).home(given)
+    chosen = read_profile(file.parent, profile)
+    FaultsError.raise_for(chosen.faults)
+    code = Setting(said["home"], "code") if said.get("home") else None
+    found = resolve_home(given, app=said["name"], profile=chosen.home, code=code)
+    return Home.at(found.value)
+
+
+def find_deployed(
+    path: str | None, given: str | Path | None, profile: str | None = None
+) -> tuple[Home, Graph | None]:
+    """Find what an app file declares and where it is deployed, without Spark.
+
+    A home that is given without an app file is taken for itself; nothing is known of the app then.
+
+    Raises:
+        MillstreamError: The app is wrong, or the home is another's.
+    """
+    from millstream.lake.home import Home
+
+    if path is None and given is not None:
+        home = Home.at(given)
+        home.verify_in_use()
+        return home, None
+    app = load_without_spark(path or DEFAULT_FILE, profile)
+    app.raise_faults()
+    home = app.home(given)
+    home.verify(app.name)
+    return home, app.graph
+
+
+def _split(path: str) -> tuple[Path, str | None]:
+    """Find the file, or the folder of SQL files, and the name of the App in it."""
+    text, colon, name = path.rpartition(":")
+    if not colon or not name.isidentifier():
+        text, name = path, ""
+    if Path(text).is_dir():
+        text = str(Path(text) / DEFAULT_FILE)
+    file = Path(text).absolute()
+    if not file.is_file() and file.name == DEFAULT_FILE and files_of(file.parent):
+        return Path(os.path.abspath(file.parent)), None
+    if file.suffix == ".sql" and file.is_file():
+        raise SqlFileAloneError(text, folder=str(Path(text).parent))
+    if not file.is_file():
+        folder = Path(text).parent if Path(text).parent.is_dir() else Path()
+        raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
+    return file, name or None
+
+
+def _import(file: Path) -> ModuleType:
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+        # Modules beside the app are imported by Python workers too.
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join((folder, known)) if known else folder
+    digest = hashlib.sha256(str(file).encode()).hexdigest()[:8]
+    spec = importlib.util.spec_from_file_location(f"millstream_app_{file.stem}_{digest}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except MillstreamError as error:
+        raise error.located(_line(file, error) or Location(str(file), 1)) from error.__cause__
+    except (Exception, SystemExit) as error:
+        cause = error.msg if isinstance(error, SyntaxError) else error
+        told = f"{type(error).__name__}: {cause}"
+        at = _line(file, error)
+        raise AppFileError(relative(str(file)), cause=told, at=at) from error
+    return module
+
+
+def _pickle_by_value(module: ModuleType) -> None:
+    """Have the functions of an app file travel whole: no worker can import it by name."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def _line(file: Path, error: BaseException) -> Location | None:
+    """Say which line of the user's an error comes from."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return Location(relative(error.filename), error.lineno or 1)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    return Location(relative(str(file)), lines[-1] or 1) if lines else None
+
+
+def _said_plainly(file: Path, name: str | None) -> Mapping[str, str] | None:
+    """Read the name and home of the only App of a file, if both are written as plain text."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return None
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _is_app(n.func)]
+    if name is not None or len(calls) != 1 or len(calls[0].args) != 1:
+        return None
+    said = {"name": calls[0].args[0]}
+    said |= {k.arg or "**": k.value for k in calls[0].keywords if k.arg != "master"}
+    values = {key: v.value for key, v in said.items() if isinstance(v, ast.Constant)}
+    texts = {key: value for key, value in values.items() if isinstance(value, str)}
+    return texts if texts.keys() == said.keys() else None
+
+
+def _is_app(function: ast.expr) -> bool:
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return called == "App"
