@@ -1,35 +1,55 @@
 """Continuous applications on Apache Spark."""
 
-from millstream.app import App
-from millstream.connectors.custom import Custom
-from millstream.connectors.delta import Delta
-from millstream.connectors.files import Files
-from millstream.connectors.generator import Generator
-from millstream.connectors.http import Http
-from millstream.connectors.inbox import Inbox
-from millstream.connectors.kafka import Kafka
-from millstream.connectors.memory import Memory
-from millstream.connectors.rate import Rate
-from millstream.connectors.receiver import Receiver
-from millstream.connectors.socket import Socket
-from millstream.model.dataset import CsvOptions
-from millstream.operators import dedup
-from millstream.settings import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "App",
-    "CsvOptions",
-    "Custom",
-    "Delta",
-    "Files",
-    "Generator",
-    "Http",
-    "Inbox",
-    "Kafka",
-    "Memory",
-    "Rate",
-    "Receiver",
-    "Socket",
-    "__version__",
-    "dedup",
-]
+from millstream.settings import __version__ as __version__
+
+if TYPE_CHECKING:
+    from millstream.app import App as App
+    from millstream.connectors.custom import Custom as Custom
+    from millstream.connectors.delta import Delta as Delta
+    from millstream.connectors.files import Files as Files
+    from millstream.connectors.generator import Generator as Generator
+    from millstream.connectors.http import Http as Http
+    from millstream.connectors.inbox import Inbox as Inbox
+    from millstream.connectors.kafka import Kafka as Kafka
+    from millstream.connectors.memory import Memory as Memory
+    from millstream.connectors.rate import Rate as Rate
+    from millstream.connectors.receiver import Receiver as Receiver
+    from millstream.connectors.socket import Socket as Socket
+    from millstream.model.dataset import CsvOptions as CsvOptions
+    from millstream.operators import dedup as dedup
+
+_ROOMS = {
+    "App": "app",
+    "CsvOptions": "model.dataset",
+    "Custom": "connectors.custom",
+    "Delta": "connectors.delta",
+    "Files": "connectors.files",
+    "Generator": "connectors.generator",
+    "Http": "connectors.http",
+    "Inbox": "connectors.inbox",
+    "Kafka": "connectors.kafka",
+    "Memory": "connectors.memory",
+    "Rate": "connectors.rate",
+    "Receiver": "connectors.receiver",
+    "Socket": "connectors.socket",
+    "dedup": "operators",
+}
+"""Where each public name is; it is imported when first used, so that commands start at once."""
+
+__all__ = ["__version__", *_ROOMS]  # noqa: PLE0604 - all of them are text
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ROOMS:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return __all__

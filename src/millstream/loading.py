@@ -11,8 +11,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.app import App
-from millstream.declare.file import files_of
 from millstream.deferral import deferred
 from millstream.errors import (
     AppFileError,
@@ -25,18 +23,16 @@ from millstream.errors import (
     TwoAppsError,
     relative,
 )
-from millstream.settings import Setting, resolve_home
+from millstream.settings import DEFAULT_FILE, Setting, resolve_home
 from millstream.settings.profile import read_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
+    from millstream.app import App
     from millstream.lake.home import Home
     from millstream.model.graph import Graph
-
-DEFAULT_FILE = "app.py"
-"""The app file that is meant where none is named."""
 
 
 def load(path: str, profile: str | None = None) -> App:
@@ -76,6 +72,8 @@ def load_without_spark(path: str, profile: str | None = None) -> App:
 
 
 def _of_folder(folder: Path, profile: str | None) -> App:
+    from millstream.app import App
+
     app = App(folder.name)
     app.take_in(folder, Location(relative(str(folder)), 1))
     app.choose(profile, beside=folder)
@@ -88,6 +86,8 @@ def _chosen(app: App, file: Path, profile: str | None) -> App:
 
 
 def _only(file: Path, name: str | None, module: ModuleType) -> App:
+    from millstream.app import App
+
     held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     shown = relative(str(file))
     if name is not None and name not in held:
@@ -158,7 +158,7 @@ def _split(path: str) -> tuple[Path, str | None]:
     if Path(text).is_dir():
         text = str(Path(text) / DEFAULT_FILE)
     file = Path(text).absolute()
-    if not file.is_file() and file.name == DEFAULT_FILE and files_of(file.parent):
+    if not file.is_file() and file.name == DEFAULT_FILE and _has_sql(file.parent):
         return Path(os.path.abspath(file.parent)), None
     if file.suffix == ".sql" and file.is_file():
         raise SqlFileAloneError(text, folder=str(Path(text).parent))
@@ -166,6 +166,12 @@ def _split(path: str) -> tuple[Path, str | None]:
         folder = Path(text).parent if Path(text).parent.is_dir() else Path()
         raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
     return file, name or None
+
+
+def _has_sql(folder: Path) -> bool:
+    from millstream.declare.file import files_of
+
+    return bool(files_of(folder))
 
 
 def _import(file: Path) -> ModuleType:

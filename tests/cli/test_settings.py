@@ -185,7 +185,7 @@ def commands() -> Iterator[tuple[str, typer.core.TyperCommand]]:
         elif isinstance(command, typer.core.TyperCommand):
             yield name, command
 
-    return walk("", typer.main.get_command(program))
+    return walk("", typer.main.get_command(program(["--help"])))
 
 
 def test_every_command_on_an_app_takes_a_profile() -> None:

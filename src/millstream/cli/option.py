@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.errors import ArgumentRefusedError
-from millstream.loading import DEFAULT_FILE
 from millstream.model.duration import parse_duration
+from millstream.settings import DEFAULT_FILE
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -6,48 +6,44 @@ import os
 import sys
 import traceback
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from millstream.cli.batch import batch
-from millstream.cli.check import check
-from millstream.cli.checkpoint import checkpoint
-from millstream.cli.doctor import doctor
-from millstream.cli.explain import explain
-from millstream.cli.graph import graph
 from millstream.cli.interrupt import Interrupts
-from millstream.cli.ledger import ledger
-from millstream.cli.new import new
-from millstream.cli.query import query
-from millstream.cli.run import run
-from millstream.cli.settings import settings
-from millstream.cli.show import show
-from millstream.cli.status import status
-from millstream.cli.stop import stop
 from millstream.cli.text import with_more
 from millstream.cli.usage import Commands, mistyped
-from millstream.cli.verify import verify
 from millstream.errors import MillstreamError, UnexpectedError, concealed
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-program = typer.Typer(
-    name="millstream",
-    cls=Commands,
-    help="Continuous applications on Apache Spark.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+VERBS = (
+    *("new", "run", "check", "verify", "batch", "stop"),
+    *("graph", "status", "show", "ledger", "query"),
+    *("settings", "doctor", "explain", "checkpoint"),
 )
-for command in (
-    *(new, run, check, verify, batch, stop),
-    *(graph, status, show, ledger, query),
-    *(settings, doctor, explain),
-):
-    program.command()(command)
-program.add_typer(checkpoint)
+
+
+def program(arguments: Sequence[str]) -> typer.Typer:
+    """Make the program with the command that was typed, or with all if none of them was."""
+    made = typer.Typer(
+        name="millstream",
+        cls=Commands,
+        help="Continuous applications on Apache Spark.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(_options)
+    for verb in arguments[:1] if arguments[0] in VERBS else VERBS:
+        command = getattr(import_module(f"millstream.cli.{verb}"), verb)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command)
+        else:
+            made.command()(command)
+    return made
 
 
 def main() -> NoReturn:
@@ -61,7 +57,7 @@ def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
     """Run a command and give its exit code; what it raises is told in a few lines."""
     try:
         typed = list(arguments) or ["--help"]
-        code = program(typed, prog_name="millstream", obj=interrupts, standalone_mode=False)
+        code = program(typed)(typed, prog_name="millstream", obj=interrupts, standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except KeyboardInterrupt:
@@ -81,7 +77,6 @@ def _show_version(*, wanted: bool) -> None:
         raise typer.Exit
 
 
-@program.callback()
 def _options(
     *,
     version: Annotated[

@@ -13,6 +13,9 @@ MASTER_VARIABLE = "MILLSTREAM_MASTER"
 CACHE_VARIABLE = "MILLSTREAM_CACHE"
 PROFILE_VARIABLE = "MILLSTREAM_PROFILE"
 
+DEFAULT_FILE = "app.py"
+"""The app file that is meant where none is named."""
+
 DEFAULT_PROFILE = "default"
 """The profile that is meant where none is named, and that all others inherit from."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, NotExactlyOnceError
-from millstream.loading import DEFAULT_FILE
+from millstream.settings import DEFAULT_FILE
 from millstream.spark.session import open_session
 from millstream.testing.chaos.count import count_calls
 from millstream.testing.chaos.fault import MEANING
