@@ -121,6 +121,15 @@ def test_a_driver_that_was_overtaken_acknowledges_nothing_here(
     later.close()
 
 
+def test_what_was_taken_when_the_app_stops_is_kept_for_the_next_run(
+    inbox: Inbox, landing: Landing
+) -> None:
+    for number in range(5):
+        inbox.offer(str(number))
+    inbox.close()
+    assert landing.lines == ["0", "1", "2", "3", "4"]
+
+
 def test_an_app_that_stops_acknowledges_nothing_more(inbox: Inbox, landing: Landing) -> None:
     raised: list[BaseException] = []
 

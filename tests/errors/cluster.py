@@ -75,9 +75,7 @@ SAMPLES = (
         at=AT,
         why="Invalid url in bootstrap.servers: localhost",
     ),
-    SocketUnreachableError(
-        "localhost:9999", source="orders", why="[Errno 111] Connection refused", at=AT
-    ),
+    SocketUnreachableError("localhost:9999", why="[Errno 111] Connection refused"),
     SocketClosedError("localhost:9999"),
     PortTakenError(
         "127.0.0.1:7401", source="orders", why="[Errno 98] Address already in use", at=AT

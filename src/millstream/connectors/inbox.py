@@ -77,7 +77,7 @@ class Inbox:
             self._changed.wait_for(lambda: self._is_closed, seconds)
 
     def close(self) -> None:
-        """Take no more; what is not landed is not acknowledged."""
+        """Take no more; what was taken is kept for the next run, and is not acknowledged."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -95,10 +95,15 @@ class Inbox:
                 elif self._unlanded >= _MOST_UNLANDED:
                     self._changed.wait(_LOOK_EVERY_S)
                 else:
-                    self._write(self._waiting)
-                    self._waiting = []
+                    self._write_waiting()
                     self._changed.notify_all()
                     self._forget()
+            if self._waiting:
+                self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        self._write(self._waiting)
+        self._waiting = []
 
     @property
     def _unlanded(self) -> int:

@@ -48,17 +48,8 @@ class Socket:
         """A format that does not exist."""
         return format_faults(self.format, source, at)
 
-    def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
-        """Connect once, to tell a wrong address before anything starts.
-
-        Raises:
-            SocketUnreachableError: Nobody answers.
-        """
-        try:
-            socket.create_connection((self.host, self.port), _ANSWER_WITHIN_S).close()
-        except OSError as error:
-            address = f"{self.host}:{self.port}"
-            raise SocketUnreachableError(address, source=source, why=str(error), at=at) from error
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
+        """Nothing to try: a server that takes one client would waste its first lines on it."""
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:
         """Open what was received as a stream."""
@@ -68,21 +59,33 @@ class Socket:
         """Hand over lines until the app stops.
 
         Raises:
+            SocketUnreachableError: No server answers.
             SocketClosedError: The server closed the connection.
         """
-        address = (self.host, self.port)
         rest = b""
-        with socket.create_connection(address, _ANSWER_WITHIN_S) as connection:
+        with self._connect() as connection:
             connection.settimeout(_LOOK_EVERY_S)
             while not inbox.is_closed:
                 try:
                     chunk = connection.recv(_CHUNK)
                 except TimeoutError:
                     continue
+                except ConnectionError:
+                    chunk = b""
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
                 if newline:
                     inbox.offer(whole)
                 if not chunk:
                     # A last line without an end is a line all the same.
                     inbox.offer(rest)
-                    raise SocketClosedError(f"{self.host}:{self.port}")
+                    raise SocketClosedError(self._address)
+
+    def _connect(self) -> socket.socket:
+        try:
+            return socket.create_connection((self.host, self.port), _ANSWER_WITHIN_S)
+        except OSError as error:
+            raise SocketUnreachableError(self._address, why=str(error)) from error
+
+    @property
+    def _address(self) -> str:
+        return f"{self.host}:{self.port}"

@@ -215,12 +215,11 @@ class SocketUnreachableError(ClusterError):
     code = "SOCKET_UNREACHABLE"
     transient = True
 
-    def __init__(self, address: str, *, source: str, why: str, at: Location) -> None:
+    def __init__(self, address: str, *, why: str) -> None:
         super().__init__(
-            f"source {source!r}: no server answers at {address}: {why}",
-            fix=f"start the server, or mend host and port; `nc -lk {address.rpartition(':')[2]}` "
-            "is one to try with",
-            at=at,
+            f"no server answers at {address}: {why}",
+            fix="start the server, or mend host and port; it is tried again, and "
+            f"`nc -lk {address.rpartition(':')[2]}` is one to try with",
         )
 
 

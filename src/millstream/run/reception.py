@@ -29,8 +29,10 @@ class Reception:
         inbox: Inbox,
         restart: Restart,
         tell: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source, self._inbox, self._restart, self._tell = source, inbox, restart, tell
+        self._clock = clock
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
 
@@ -43,13 +45,13 @@ class Reception:
         assert isinstance(self._source.connector, Receiving)
         failures = 0
         while not self._inbox.is_closed:
-            began = time.monotonic()
+            began = self._clock()
             try:
                 self._source.connector.receive(self._inbox)
             except InboxClosedError:
                 return
             except Exception as error:
-                lasted_s = time.monotonic() - began
+                lasted_s = self._clock() - began
                 failures = 1 if lasted_s > self._restart.longest_pause_s else failures + 1
                 self._pause(error, self._restart.pause_s(failures))
             else:
@@ -57,9 +59,10 @@ class Reception:
 
     def _pause(self, error: Exception, seconds: float) -> None:
         source = self._source
-        cause = f"{type(error).__name__}: {error}"
         if isinstance(error, MillstreamError):
-            cause = error.what
-        told = ReceiverFailedError(source.name, cause=cause, at=source.at)
+            told = error.located(source.connector_at)
+        else:
+            cause = f"{type(error).__name__}: {error}"
+            told = ReceiverFailedError(source.name, cause=cause, at=source.at)
         self._tell(Event("receiver_failed", source.name, f"again in {seconds:.0f} s", told))
         self._inbox.wait(seconds)
