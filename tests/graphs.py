@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.console import Console
 from millstream.connectors.memory import Memory
 from millstream.errors import Location
-from millstream.model.dataset import Source, Table, View
+from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.graph import Graph
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ def view(name: str, *reads: str) -> View:
 
 def table(name: str, *reads: str, **options: Any) -> Table:
     return Table(name, reads, lambda *frames: frames[0], AT, **options)
+
+
+def serve(name: str, *reads: str, **options: Any) -> Serve:
+    to = options.pop("to", (Console(),))
+    return Serve(name, reads, lambda *frames: frames[0], AT, to, **options)
 
 
 def graph(*datasets: Dataset) -> Graph:

@@ -7,6 +7,7 @@ from millstream.settings import __version__ as __version__
 
 if TYPE_CHECKING:
     from millstream.app import App as App
+    from millstream.connectors.console import Console as Console
     from millstream.connectors.custom import Custom as Custom
     from millstream.connectors.delta import Delta as Delta
     from millstream.connectors.files import Files as Files
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "App": "app",
+    "Console": "connectors.console",
     "CsvOptions": "model.dataset",
     "Custom": "connectors.custom",
     "Delta": "connectors.delta",

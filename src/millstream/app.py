@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.bind import Bound
-    from millstream.declare import SourceOptions, TableOptions
+    from millstream.declare import ServeOptions, SourceOptions, TableOptions
     from millstream.lake.home import Home
     from millstream.model.dataset import Connector, Dataset
     from millstream.run.application import ApplicationRun
@@ -98,6 +98,15 @@ class App:
 
         def register(function: Function) -> Function:
             self._declare(lambda: declare.table_of(function, options))
+            return function
+
+        return register
+
+    def serve(self, **options: Unpack[ServeOptions]) -> Callable[[Function], Function]:
+        """Declare a query whose answer goes to sinks."""
+
+        def register(function: Function) -> Function:
+            self._declare(lambda: declare.serve_of(function, options))
             return function
 
         return register

@@ -23,7 +23,7 @@ def test_every_field_of_a_connector_can_be_written_but_functions() -> None:
     for kind in kinds().values():
         written = {f.name for f in fields(kind) if not f.name.startswith("_")}
 
-        assert written - set(keys_of(kind)) - set(INHERITED) <= {"make"}
+        assert written - set(keys_of(kind)) - set(INHERITED) <= {"make", "key"}
 
 
 def test_the_reference_page_lists_what_can_be_written() -> None:

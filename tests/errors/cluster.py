@@ -68,10 +68,10 @@ SAMPLES = (
     TableRestoredError("clean", batch=0, checkpoint=f"{HOME}/checkpoints/clean", knows=1),
     TableRestoredError("clean", batch=-1, checkpoint=f"{HOME}/checkpoints/clean", knows=1),
     LandingUnbalancedError("orders", batch=7, read=1000, landed=998),
-    BrokerUnreachableError("localhost:9092", source="orders", at=AT),
+    BrokerUnreachableError("localhost:9092", dataset="source 'orders'", at=AT),
     BrokerUnreachableError(
         "localhost",
-        source="orders",
+        dataset="source 'orders'",
         at=AT,
         why="Invalid url in bootstrap.servers: localhost",
     ),
@@ -96,7 +96,11 @@ SAMPLES = (
         "orders", cause="Partition orders-0's offset was changed from 800 to 120", at=AT
     ),
     TopicMissingError(
-        "order", servers="localhost:9092", source="orders", topics=["clicks", "orders"], at=AT
+        "order",
+        servers="localhost:9092",
+        dataset="source 'orders'",
+        topics=["clicks", "orders"],
+        at=AT,
     ),
     StorageFullError(HOME),
     SparkFailedError(

@@ -22,7 +22,7 @@ SAMPLES = (
     ChangingInputError(
         "popular", mode="append", reads="sold", reads_mode="update", at=Location("app.py", 12)
     ),
-    ColumnMissingError("key", "itm", table="sold", columns=["item", "n"], at=AT),
+    ColumnMissingError("key", "itm", dataset="table 'sold'", columns=["item", "n"], at=AT),
     ColumnReservedError("_kept", table="paid", at=AT),
     SchemaChangedError("paid", column="price", was="DOUBLE", now="DECIMAL(10,2)", at=AT),
     ColumnAddedError("paid", column="item", at=AT),

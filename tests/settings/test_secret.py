@@ -84,7 +84,7 @@ def test_no_error_tells_a_secret_even_if_someone_else_does(monkeypatch: pytest.M
     servers = expanded("${CANARY}")
 
     error = BrokerUnreachableError(
-        servers, source="orders", at=AT, why="cannot resolve canary-4711:9092"
+        servers, dataset="source 'orders'", at=AT, why="cannot resolve canary-4711:9092"
     )
     joined = MillstreamError(", ".join([servers]), fix="none")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
 from millstream.check.options import refused_durations, refused_options
+from millstream.check.serve import served_changes, served_inputs, several_sinks
 from millstream.check.sources import (
     connector_faults,
     empty_app,
@@ -36,6 +37,9 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     connector_faults,
     keys,
     changing_inputs,
+    served_inputs,
+    served_changes,
+    several_sinks,
 )
 
 

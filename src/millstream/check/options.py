@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import DurationRefusedError, OptionRefusedError
-from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Source, View
+from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Serve, Source, View
 from millstream.model.duration import parse_duration
 from millstream.model.trigger import Trigger
 
@@ -20,10 +20,12 @@ def refused_options(graph: Graph) -> Iterator[OptionRefusedError]:
     for dataset in graph.declared:
         if isinstance(dataset, View):
             continue
-        named = [("on_violation", dataset.expect.on_violation, ON_VIOLATION)]
+        named: list[tuple[str, str, tuple[str, ...]]] = []
+        if not isinstance(dataset, Serve):
+            named.append(("on_violation", dataset.expect.on_violation, ON_VIOLATION))
         if isinstance(dataset, Source):
             named.append(("late", dataset.late, LATE_POLICIES))
-        else:
+        elif dataset.mode is not None:
             named.append(("mode", dataset.mode, MODES))
         for option, value, allowed in named:
             if value not in allowed:

@@ -43,6 +43,9 @@ def show(view: CheckView) -> None:
         print(told(fault), end="\n\n")
     found = counted(len(view.faults), "fault")
     print(f"✗ {view.app.name}: {found}{MORE}" if view.faults else f"✓ {view.app}")
+    for name, guarantee in view.guarantees.items():
+        if not view.faults:
+            print(f"  {name}: rows arrive {guarantee}")
 
 
 def _rehearsed(app: App, master: str | None) -> Sequence[MillstreamError]:

@@ -1,4 +1,4 @@
-"""Kafka topics, read from the offsets in the checkpoint."""
+"""Kafka topics: read from the offsets in the checkpoint, and written to."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from millstream.model.schema import Schema
 from millstream.settings.secret import parts_of, revealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
     from millstream.errors import Location, MillstreamError
+    from millstream.model.trigger import Trigger
 
 FORMATS = ("json", "text", "raw")
 RAW = (
@@ -34,6 +36,8 @@ class Kafka:
     """The values of a topic, as JSON objects or text; or raw, with key, headers and timestamp.
 
     Only committed records are read, and lost offsets stop the source instead of being skipped.
+    As a sink, an answer's rows become records: JSON of all columns, or of `value` alone if text;
+    raw ones need Kafka's own columns.
     """
 
     topic: str
@@ -43,7 +47,9 @@ class Kafka:
     """Of JSON and text; raw records have Kafka's own columns."""
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
-    """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for the consumer."""
+    """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for Kafka's client."""
+    key: str | Sequence[str] = ()
+    """Of a sink: the columns whose values are the key of a record."""
 
     def __post_init__(self) -> None:
         if self.format == "raw":
@@ -68,25 +74,37 @@ class Kafka:
             BrokerUnreachableError: No broker answers.
             TopicMissingError: The topic does not exist.
         """
+        self._reach(spark, f"source {source!r}", at)
+
+    def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
+        """Ask the broker for the topic.
+
+        Raises:
+            BrokerUnreachableError: No broker answers.
+            TopicMissingError: The topic does not exist.
+        """
+        self._reach(spark, f"serve {serve!r}", at)
+
+    def _reach(self, spark: SparkSession, dataset: str, at: Location) -> None:
         from py4j.protocol import Py4JJavaError
 
         try:
             admin = self._admin(spark)
         except Py4JJavaError as error:
             raise BrokerUnreachableError(
-                self.bootstrap_servers, source=source, at=at, why=_root_cause(error)
+                self.bootstrap_servers, dataset=dataset, at=at, why=_root_cause(error)
             ) from error
         try:
             topics = set(admin.listTopics().names().get())
         except Py4JJavaError as error:
-            raise BrokerUnreachableError(self.bootstrap_servers, source=source, at=at) from error
+            raise BrokerUnreachableError(self.bootstrap_servers, dataset=dataset, at=at) from error
         finally:
             admin.close()
         if self.topic not in topics:
             raise TopicMissingError(
                 self.topic,
                 servers=self.bootstrap_servers,
-                source=source,
+                dataset=dataset,
                 topics=sorted(topics),
                 at=at,
             )
@@ -110,6 +128,39 @@ class Kafka:
         return records.select(
             *names, partition.alias("_origin"), F.col("offset").alias("_position")
         )
+
+    def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
+        """Records arrive at least once: Spark's sink sends those of a retried batch again."""
+        key = self._key
+        return f"at least once, keyed by {', '.join(key)}" if key else "at least once"
+
+    def columns(self) -> tuple[str, ...]:
+        """The key; and what text and raw records are made of."""
+        return self._key if self.format == "json" else (*self._key, "value")
+
+    def writer(self, frame: DataFrame) -> DataStreamWriter:
+        """Give Spark's writer to the topic."""
+        from pyspark.sql import functions as F
+
+        columns = {"value": F.to_json(F.struct("*")) if self.format == "json" else F.col("value")}
+        if self._key:
+            is_one = len(self._key) == 1
+            key = F.col(self._key[0]).cast("string") if is_one else F.to_json(F.struct(*self._key))
+            columns["key"] = key
+        elif self.format == "raw":
+            columns |= {name: F.col(name) for name in ("key", "headers") if name in frame.columns}
+        records = frame.select(*(column.alias(name) for name, column in columns.items()))
+        options = {
+            "kafka.bootstrap.servers": revealed(self.bootstrap_servers),
+            "topic": revealed(self.topic),
+            **self._spark_options,
+        }
+        writer = records.writeStream.format("kafka")
+        return writer.options(includeHeaders="headers" in columns, **options)
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
     @property
     def addresses(self) -> tuple[str, ...]:

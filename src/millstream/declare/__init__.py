@@ -7,11 +7,12 @@ import itertools
 import re
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 from millstream.errors import (
     Location,
     NotAConnectorError,
+    NotASinkError,
     SourceParametersError,
     SqlRefusedError,
     UnknownOptionError,
@@ -23,6 +24,8 @@ from millstream.model.dataset import (
     Expectations,
     Mode,
     OnViolation,
+    Serve,
+    Sink,
     Source,
     Table,
     View,
@@ -87,6 +90,15 @@ class TableOptions(TypedDict, total=False):
     trigger: str
 
 
+class ServeOptions(TypedDict, total=False):
+    """What can be said of a served answer, besides its query."""
+
+    to: Required[Sink | Sequence[Sink]]
+    name: str
+    mode: Mode
+    trigger: str
+
+
 def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
     """Make a source of a function that returns a connector.
 
@@ -122,6 +134,24 @@ def table_of(function: Callable[..., object], options: TableOptions) -> Table:
     """
     name = options.get("name", function.__name__)
     return built_table(name, function, inputs_of(function), location_of(function), options)
+
+
+def serve_of(function: Callable[..., object], options: ServeOptions) -> Serve:
+    """Make a served answer of a function from DataFrames to a DataFrame.
+
+    Raises:
+        NotASinkError: It is served to something else.
+        UnknownOptionError: An option does not exist.
+    """
+    name, at = options.get("name", function.__name__), location_of(function)
+    _refuse_unknown(options, ServeOptions, dataset=name, at=at)
+    given: object = options.get("to", ())
+    sinks = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for sink in sinks or (None,):
+        if not isinstance(sink, Sink):
+            raise NotASinkError(name, got=described(sink), at=at)
+    mode, trigger = options.get("mode"), options.get("trigger")
+    return Serve(name, inputs_of(function), function, at, sinks, mode=mode, trigger=trigger)
 
 
 def view_of(function: Callable[..., object]) -> View:

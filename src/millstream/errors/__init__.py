@@ -152,6 +152,12 @@ from millstream.errors.proof import (
     UnknownCrashPointError,
     UnknownInScriptError,
 )
+from millstream.errors.serve import (
+    NotASinkError,
+    ServedChangesError,
+    ServedInputError,
+    SeveralSinksError,
+)
 from millstream.errors.sources import (
     DeltaMissingError,
     EventTimeColumnError,
@@ -262,6 +268,7 @@ __all__ = [
     "NoSqlFilesError",
     "NotAConnectorError",
     "NotADataFrameError",
+    "NotASinkError",
     "NotATableError",
     "NotDeterministicError",
     "NotEqualError",
@@ -287,6 +294,9 @@ __all__ = [
     "SchemaChangedError",
     "SchemaError",
     "SelectionWithoutAppError",
+    "ServedChangesError",
+    "ServedInputError",
+    "SeveralSinksError",
     "ShareRefusedError",
     "SocketClosedError",
     "SocketUnreachableError",

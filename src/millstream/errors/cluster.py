@@ -201,9 +201,9 @@ class BrokerUnreachableError(ClusterError):
     code = "BROKER_UNREACHABLE"
     transient = True
 
-    def __init__(self, servers: str, *, source: str, at: Location, why: str = "") -> None:
+    def __init__(self, servers: str, *, dataset: str, at: Location, why: str = "") -> None:
         super().__init__(
-            f"source {source!r}: no Kafka broker answers at {servers}{why and f': {why}'}",
+            f"{dataset}: no Kafka broker answers at {servers}{why and f': {why}'}",
             fix="start the broker, or mend bootstrap_servers",
             at=at.of("bootstrap_servers"),
         )
@@ -332,10 +332,10 @@ class TopicMissingError(ClusterError):
     code = "TOPIC_MISSING"
 
     def __init__(
-        self, topic: str, *, servers: str, source: str, topics: Sequence[str], at: Location
+        self, topic: str, *, servers: str, dataset: str, topics: Sequence[str], at: Location
     ) -> None:
         super().__init__(
-            f"source {source!r}: topic {topic!r} does not exist at {servers}",
+            f"{dataset}: topic {topic!r} does not exist at {servers}",
             fix=f"{closest(topic, topics)}create the topic, or mend its name",
             at=at.of("topic"),
         )

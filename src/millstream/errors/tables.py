@@ -56,10 +56,10 @@ class ColumnMissingError(DeclarationError):
     code = "COLUMN_MISSING"
 
     def __init__(
-        self, option: str, column: str, *, table: str, columns: Sequence[str], at: Location
+        self, option: str, column: str, *, dataset: str, columns: Sequence[str], at: Location
     ) -> None:
         super().__init__(
-            f"table {table!r} has {option}={column!r}, which is not in its answer",
+            f"{dataset} has {option}={column!r}, which is not in its answer",
             fix=f"{closest(column, columns)}the answer has {listed(columns)}",
             at=at.of(option),
         )

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from millstream.errors import Location, MillstreamError
     from millstream.model.schema import Schema
+    from millstream.model.trigger import Trigger
 
 Mode = Literal["append", "update", "complete"]
 OnViolation = Literal["quarantine", "drop", "fail", "warn"]
@@ -86,6 +88,32 @@ class Receiving(Protocol):
         ...
 
 
+@runtime_checkable
+class Sink(Protocol):
+    """A place an answer goes to."""
+
+    def guarantee(self, trigger: Trigger) -> str:
+        """Say how often a row arrives, as `check` and `graph` tell it."""
+        ...
+
+    def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
+        """Raise if the outside system cannot be written to right now."""
+        ...
+
+
+@runtime_checkable
+class SparkSink(Sink, Protocol):
+    """A sink that Spark itself writes to, without a fence: what is retried arrives again."""
+
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns that an answer must have."""
+        ...
+
+    def writer(self, frame: DataFrame) -> DataStreamWriter:
+        """Give Spark's writer for a stream."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Expectations:
     """Rules that every row must meet, and what happens to a row that does not."""
@@ -154,7 +182,21 @@ class Table:
     trigger: str | None = None
 
 
-Dataset = Source | View | Table
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """A query whose answer goes to sinks outside the home."""
+
+    name: str
+    reads: tuple[str, ...]
+    build: Callable[..., Any] = field(compare=False, repr=False)
+    at: Location
+    to: tuple[Sink, ...]
+    mode: str | None = None
+    """Append, unless something else is said."""
+    trigger: str | None = None
+
+
+Dataset = Source | View | Table | Serve
 
 
 @dataclass(frozen=True, slots=True)

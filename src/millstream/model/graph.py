@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from millstream.errors import NothingSelectedError, UnknownSelectionError
-from millstream.model.dataset import Dataset, Source, Table, View
+from millstream.model.dataset import Dataset, Serve, Source, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +45,11 @@ class Graph:
     def views(self) -> tuple[View, ...]:
         """The views, in the order of declaration."""
         return tuple(d for d in self.declared if isinstance(d, View))
+
+    @property
+    def serves(self) -> tuple[Serve, ...]:
+        """The answers that go to sinks, in the order of declaration."""
+        return tuple(d for d in self.declared if isinstance(d, Serve))
 
     @property
     def cycle(self) -> tuple[str, ...]:

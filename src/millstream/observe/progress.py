@@ -20,6 +20,8 @@ class Progress:
     duration_ms: int
     watermark: str | None
     dropped_by_watermark: int
+    output_rows: int = 0
+    """As the sink counts; 0 where it does not."""
     observed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Counts by verdict of each live source."""
 
@@ -35,6 +37,7 @@ class Progress:
             duration_ms=(spoken.get("durationMs") or {}).get("triggerExecution", 0),
             watermark=(spoken.get("eventTime") or {}).get("watermark"),
             dropped_by_watermark=sum(s.get("numRowsDroppedByWatermark") or 0 for s in states),
+            output_rows=max((spoken.get("sink") or {}).get("numOutputRows") or 0, 0),
             observed=_observed(spoken.get("observedMetrics") or {}),
         )
 

@@ -1,4 +1,4 @@
-"""From graph to queries: one per landing, one per table; views are inlined."""
+"""From graph to queries: one per landing, per table and per serve; views are inlined."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import EventTime, Source, Table, View
+from millstream.model.dataset import EventTime, Serve, Source, Table, View
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 
+Kind = Literal["landing", "stream", "recompute", "serve"]
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One thing that runs: a landing, a stream into a table, or a table recomputed as a whole."""
+    """One thing that runs: a landing, a stream into a table or sink, a table recomputed whole."""
 
     name: str
-    kind: Literal["landing", "stream", "recompute"]
-    dataset: Source | Table
+    kind: Kind
+    dataset: Source | Table | Serve
     after: tuple[str, ...]
     """Queries whose output this one reads."""
 
@@ -42,11 +45,16 @@ def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...
     return tuple(queries)
 
 
-def _kind(
-    graph: Graph, dataset: Source | Table, after: tuple[str, ...]
-) -> Literal["landing", "stream", "recompute"]:
+def plan_stored(graph: Graph) -> tuple[Query, ...]:
+    """Turn a sound graph into the queries whose answers the home holds."""
+    return tuple(query for query in plan(graph) if query.kind != "serve")
+
+
+def _kind(graph: Graph, dataset: Source | Table | Serve, after: tuple[str, ...]) -> Kind:
     if isinstance(dataset, Source):
         return "landing"
+    if isinstance(dataset, Serve):
+        return "serve"
     inputs = [graph.datasets[name] for name in after]
     changing = any(isinstance(i, Table) and i.mode != "append" for i in inputs)
     return "recompute" if changing else "stream"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.lake.home import Home
-    from millstream.model.dataset import EventTime, Table
+    from millstream.model.dataset import EventTime, Serve, Table
     from millstream.model.graph import Graph
 
 
@@ -89,7 +89,7 @@ class Snapshots:
 
 
 def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFrame:
-    """Build the DataFrame of a table or view from what it reads; views are inlined.
+    """Build the DataFrame of a table, view or served answer from what it reads; views are inlined.
 
     Raises:
         UserCodeError: The function raised, was refused by Spark, or returned no DataFrame.
@@ -125,7 +125,11 @@ def hold_to_declaration(table: Table, frame: DataFrame) -> None:
         for column in columns:
             if column not in frame.columns:
                 raise ColumnMissingError(
-                    option, column, table=table.name, columns=frame.columns, at=table.at
+                    option,
+                    column,
+                    dataset=f"table {table.name!r}",
+                    columns=frame.columns,
+                    at=table.at,
                 )
     for column in RESERVED:
         if column in frame.columns:
@@ -177,7 +181,7 @@ def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
     return rows.withWatermark(event_time.column, to_spark(delay))
 
 
-def _query_line(error: AnalysisException, dataset: Table | View) -> Location:
+def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Location:
     """Say which line Spark means: of a query in SQL, or of the function that made it."""
     if not isinstance(dataset.build, SqlFunction):
         return _user_line(error, dataset.at)

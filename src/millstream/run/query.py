@@ -51,6 +51,21 @@ class Sink(Protocol):
         ...
 
 
+def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
+    """Tell Spark when the next batch starts."""
+    match trigger.kind:
+        case "once":
+            return writer.trigger(availableNow=True)
+        case "interval" if trigger.interval is not None:
+            return writer.trigger(processingTime=to_spark(trigger.interval))
+    return writer
+
+
+def spoken_of(progress: Any) -> dict[str, Any]:
+    """Give what Spark said of a batch as plain data."""
+    return dict(progress.jsonValue() if hasattr(progress, "jsonValue") else progress)
+
+
 class StreamRun:
     """A Spark streaming query that writes each batch exactly once."""
 
@@ -94,7 +109,7 @@ class StreamRun:
         """What Spark said of the last batch."""
         if self._query is None or (last := self._query.lastProgress) is None:
             return None
-        return dict(last.jsonValue() if hasattr(last, "jsonValue") else last)
+        return spoken_of(last)
 
     def start(self, trigger: Trigger) -> None:
         """Start where the checkpoint ends.
@@ -113,12 +128,7 @@ class StreamRun:
             .option("checkpointLocation", str(self._log.path))
             .foreachBatch(self._on_batch)
         )
-        match trigger.kind:
-            case "once":
-                writer = writer.trigger(availableNow=True)
-            case "interval" if trigger.interval is not None:
-                writer = writer.trigger(processingTime=to_spark(trigger.interval))
-        self._query = self._launch(writer)
+        self._query = self._launch(triggered(writer, trigger))
 
     def drain(self) -> None:
         """Wait until all that is there now is taken in.

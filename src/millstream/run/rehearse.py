@@ -9,15 +9,17 @@ from pyspark.errors import PySparkException
 
 from millstream.errors import MillstreamError
 from millstream.lake.landing import Landing
-from millstream.model.dataset import Source, Table
+from millstream.model.dataset import Serve, Source
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
+from millstream.run.serve import hold_to_sinks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from millstream.model.dataset import Table
     from millstream.model.graph import Graph
 
 
@@ -36,20 +38,22 @@ def rehearse(graph: Graph, spark: SparkSession) -> tuple[MillstreamError, ...]:
     return tuple(found)
 
 
-def hold_to_mode(table: Table, frame: DataFrame) -> None:
-    """Make sure that Spark can keep the answer up to date in the table's mode.
+def hold_to_mode(dataset: Table | Serve, frame: DataFrame) -> None:
+    """Make sure that Spark can keep the answer up to date in its mode.
 
     Raises:
         QueryRefusedError: It cannot.
     """
     jvm: Any = frame.sparkSession.sparkContext._jvm
     modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[table.mode]
+    of = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:
-        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode())
+        checker.checkForStreaming(
+            frame._jdf.queryExecution().analyzed(), of[dataset.mode or "append"]()
+        )
     except PySparkException as error:
-        raise refused(table.name, error, table.at) from error
+        raise refused(dataset.name, error, dataset.at) from error
 
 
 class _NotTriedError(Exception):
@@ -63,7 +67,7 @@ class _Stage:
         self._graph, self._spark, self._nothing = graph, spark, nothing
         self._schemas: dict[str, StructType] = {}
 
-    def try_out(self, dataset: Source | Table, *, streaming: bool) -> None:
+    def try_out(self, dataset: Source | Table | Serve, *, streaming: bool) -> None:
         if isinstance(dataset, Source):
             landing = Landing.of(dataset)
             rows = self._spark.createDataFrame([], landing.schema.to_ddl())
@@ -71,7 +75,10 @@ class _Stage:
             self._schemas[dataset.name] = rows.schema
             return
         frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
-        hold_to_declaration(dataset, frame)
+        if isinstance(dataset, Serve):
+            hold_to_sinks(dataset, frame)
+        else:
+            hold_to_declaration(dataset, frame)
         if streaming:
             hold_to_mode(dataset, frame)
         self._schemas[dataset.name] = frame.schema

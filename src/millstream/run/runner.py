@@ -17,7 +17,7 @@ from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import RULES, TableSink
-from millstream.model.dataset import Receiving, Source
+from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
@@ -26,6 +26,7 @@ from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
 from millstream.run.rehearse import hold_to_mode
+from millstream.run.serve import ServeRun, hold_to_sinks
 from millstream.run.supervise import DEFAULT, Restart, Supervised
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Runner:
         for query in self._plan:
             for source in self._read_directly(query):
                 source.connector.reach(self._spark, source.name, source.connector_at)
+            for sink in query.dataset.to if isinstance(query.dataset, Serve) else ():
+                sink.reach_sink(self._spark, query.name, query.dataset.at)
             running = self._open(query)
             self.queries.append(Supervised(query, running, self._trigger(query)))
 
@@ -177,9 +180,11 @@ class Runner:
         if latest > self._lease.epoch:
             raise OvertakenError(str(self._home.path), mine=self._lease.epoch, theirs=latest)
 
-    def _open(self, query: Query) -> StreamRun | RecomputeRun:
+    def _open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
         if isinstance(query.dataset, Source):
             return self._open_landing(query.dataset)
+        if isinstance(query.dataset, Serve):
+            return self._open_serve(query, query.dataset)
         return self._open_table(query, query.dataset)
 
     def _read_directly(self, query: Query) -> tuple[Source, ...]:
@@ -225,6 +230,15 @@ class Runner:
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         return self._stream(table.name, frame, sink, table.mode)
+
+    def _open_serve(self, query: Query, serve: Serve) -> ServeRun:
+        self._refuse_if_nothing_landed(query)
+        frame = answer(self._graph, serve.name, self._streams)
+        hold_to_sinks(serve, frame)
+        hold_to_mode(serve, frame)
+        [sink] = (sink for sink in serve.to if isinstance(sink, SparkSink))
+        log = CheckpointLog(self._home.checkpoint(serve.name))
+        return ServeRun(serve, sink, frame, log, self._manner.launch)
 
     def _stream(
         self, name: str, frame: DataFrame, sink: LandingSink | TableSink, mode: str

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import catalogue, concealed
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
+from millstream.model.trigger import Trigger
 from millstream.observe import Progress
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from millstream.lake.delta import Facts
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, SourceEntry, TableEntry
+    from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.run.batch import BatchTable, Comparison
@@ -81,14 +83,17 @@ class AppView:
     sources: int
     views: int
     tables: int
+    serves: int
 
     @staticmethod
     def of(graph: Graph) -> AppView:
         """Show a graph."""
-        return AppView(graph.app, len(graph.sources), len(graph.views), len(graph.tables))
+        kinds = (graph.sources, graph.views, graph.tables, graph.serves)
+        return AppView(graph.app, *map(len, kinds))
 
     def __str__(self) -> str:
-        numbers = ((self.sources, "source"), (self.views, "view"), (self.tables, "table"))
+        kinds = ("source", "view", "table", "serve")
+        numbers = ((getattr(self, f"{kind}s"), kind) for kind in kinds)
         parts = (f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers if n)
         return f"{self.name}: {', '.join(parts) or 'nothing declared'}"
 
@@ -99,11 +104,15 @@ class CheckView:
 
     app: AppView
     faults: tuple[FaultView, ...]
+    guarantees: Mapping[str, str | None]
+    """How often the rows of each served answer arrive."""
 
     @staticmethod
     def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
         """Show what a check found."""
-        return CheckView(AppView.of(graph), tuple(FaultView.of(fault) for fault in faults))
+        guarantees = {serve.name: guarantee_of(serve) for serve in graph.serves}
+        shown = tuple(FaultView.of(fault) for fault in faults)
+        return CheckView(AppView.of(graph), shown, guarantees)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +308,15 @@ def to_json(view: object) -> str:
     return json.dumps(_shape(view), default=_to_text, ensure_ascii=False)
 
 
+def guarantee_of(serve: Serve) -> str | None:
+    """Say how often the rows of a served answer arrive; None while its trigger cannot be read."""
+    try:
+        trigger = Trigger.parse(serve.trigger or "default")
+    except ValueError:
+        return None
+    return " or ".join(dict.fromkeys(sink.guarantee(trigger) for sink in serve.to))
+
+
 def look(
     queries: Iterable[Supervised], before: Mapping[str, DatasetView]
 ) -> tuple[DatasetView, ...]:
@@ -410,7 +428,7 @@ def _live_sources(query: Supervised, progress: Progress | None) -> Iterable[Data
 
 
 def _kind(query: Supervised) -> str:
-    return "source" if isinstance(query.query.dataset, Source) else "table"
+    return type(query.query.dataset).__name__.lower()
 
 
 def _output(query: Supervised) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.model.dataset import Source, Table
-from millstream.views import AppView
+from millstream.model.dataset import Serve, Source, Table
+from millstream.views import AppView, guarantee_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -22,10 +22,12 @@ class NodeView:
     name: str
     kind: str
     connector: str | None
-    """Where the rows of a source come from."""
+    """Where the rows of a source come from, or those of a served answer go to."""
     live: bool
     mode: str | None
     key: tuple[str, ...]
+    guarantee: str | None
+    """How often the rows of a served answer arrive."""
     reads: tuple[str, ...]
     read_by: tuple[str, ...]
     file: str
@@ -36,13 +38,16 @@ class NodeView:
         """Show a dataset."""
         source = dataset if isinstance(dataset, Source) else None
         table = dataset if isinstance(dataset, Table) else None
+        serve = dataset if isinstance(dataset, Serve) else None
+        ends = (source.connector,) if source else serve.to if serve else ()
         return NodeView(
             dataset.name,
             type(dataset).__name__.lower(),
-            connector=type(source.connector).__name__.lower() if source else None,
+            connector=", ".join(type(end).__name__.lower() for end in ends) or None,
             live=bool(source and source.live),
-            mode=table.mode if table else None,
+            mode=table.mode if table else serve.mode if serve else None,
             key=table.key if table else (),
+            guarantee=guarantee_of(serve) if serve else None,
             reads=dataset.reads,
             read_by=read_by,
             file=dataset.at.file,
@@ -51,7 +56,7 @@ class NodeView:
 
     def __str__(self) -> str:
         mode = f"{self.mode} by {', '.join(self.key)}" if self.key else self.mode
-        words = (self.kind, self.connector, "live" if self.live else None, mode)
+        words = (self.kind, self.connector, "live" if self.live else None, mode, self.guarantee)
         return " · ".join(word for word in words if word)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import UnknownDatasetError
 from millstream.lake.log import commits
-from millstream.model.dataset import Source, Table, View
+from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.schema import Schema, json_ddl, type_ddl
 from millstream.views import AnswerView
 from millstream.views.graph import NodeView
@@ -80,9 +80,9 @@ class DeclaredView:
             event_time=source.event_time if source else None,
             watermark=source.watermark if source else None,
             partition_by=table.partition_by if table else (),
-            rules=dataset.expect.rules,
+            rules={} if isinstance(dataset, Serve) else dataset.expect.rules,
             on_violation=table.expect.on_violation if table else None,
-            evolve=dataset.evolve,
+            evolve=not isinstance(dataset, Serve) and dataset.evolve,
         )
 
 
@@ -130,7 +130,7 @@ class ShownView:
         return ShownView(name, node, declared, standing, schema, versions, sample)
 
 
-def _declared_columns(dataset: Source | Table | None) -> tuple[ColumnView, ...]:
+def _declared_columns(dataset: Dataset | None) -> tuple[ColumnView, ...]:
     if not isinstance(dataset, Source):
         return ()
     fields = Schema.parse(dataset.connector.schema).fields

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
-from millstream.model.dataset import Source, View
+from millstream.model.dataset import Serve, Source, View
 from millstream.run.lease import holder_of
 from millstream.views import FaultView, complete_to, set_aside
 
@@ -49,13 +50,17 @@ class StandingView:
     fault: FaultView | None = None
 
     @staticmethod
-    def of(home: Home, name: str, declared: Source | Table | None = None) -> StandingView:
+    def of(home: Home, name: str, declared: Source | Table | Serve | None = None) -> StandingView:
         """Look at one dataset."""
         is_landing = home.is_landing(name) if declared is None else isinstance(declared, Source)
         kind = "source" if is_landing else "table"
         is_declared = declared is not None
         if isinstance(declared, Source) and declared.live:
             return StandingView(name, kind, "live", is_declared)
+        if isinstance(declared, Serve):
+            batch = CheckpointLog(home.checkpoint(name)).committed
+            state = "never ran" if batch < 0 else "ran"
+            return StandingView(name, "serve", state, is_declared, batch=batch)
         try:
             seen = list(_until_batch(home, name))
         except MillstreamError as error:

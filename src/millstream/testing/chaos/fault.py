@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from millstream.crash import POINTS
-from millstream.model.dataset import Source
+from millstream.model.dataset import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ Fault = AtPoint | AtCall | AtMoment | WorkersKilled | JvmKilled | Overtaken
 
 def points_of(query: Query) -> Iterator[str]:
     """Name the points a query comes by in a batch, in this order."""
-    updates = not isinstance(query.dataset, Source) and query.dataset.mode == "update"
+    updates = isinstance(query.dataset, Table) and query.dataset.mode == "update"
     skipped = {
         *_BEFORE_BATCHES,
         *(() if _has_quarantine(query) else ("quarantine_commit",)),
@@ -139,6 +139,7 @@ def points_of(query: Query) -> Iterator[str]:
 
 
 def _has_quarantine(query: Query) -> bool:
+    if not isinstance(query.dataset, Table):
+        return False
     expect = query.dataset.expect
-    is_table = not isinstance(query.dataset, Source)
-    return is_table and bool(expect.rules) and expect.on_violation == "quarantine"
+    return bool(expect.rules) and expect.on_violation == "quarantine"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from millstream.crash import VARIABLE
 from millstream.lake.home import Home
 from millstream.loading import load
-from millstream.plan import plan
+from millstream.plan import plan_stored
 from millstream.testing.chaos.commit import latest_version, read_commit
 from millstream.testing.chaos.driver import Driver, tracer
 
@@ -43,7 +43,7 @@ class Scene:
         with _environment(feeder.environment):
             self.app = load(self._file)
         self.app.raise_faults()
-        self.queries = plan(self.app.graph)
+        self.queries = plan_stored(self.app.graph)
 
     @property
     def batches(self) -> int:

@@ -1,0 +1,124 @@
+"""A streaming query that Spark itself writes to a sink: what is retried arrives again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from millstream.errors import ColumnMissingError
+from millstream.lake.log import Facts
+from millstream.model.dataset import SparkSink
+from millstream.observe import Progress
+from millstream.run.health import refuse_if_damaged
+from millstream.run.query import spoken_of, triggered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.checkpoint import CheckpointLog
+    from millstream.model.dataset import Serve
+    from millstream.model.trigger import Trigger
+    from millstream.run.query import Launch
+
+
+class ServeRun:
+    """A Spark streaming query into one of Spark's own sinks, at least once."""
+
+    def __init__(
+        self,
+        serve: Serve,
+        sink: SparkSink,
+        frame: DataFrame,
+        log: CheckpointLog,
+        launch: Launch = DataStreamWriter.start,
+    ) -> None:
+        self.name = serve.name
+        self._writer = sink.writer(frame).outputMode(serve.mode or "append")
+        self._log, self._launch = log, launch
+        self._query: StreamingQuery | None = None
+        self._stopping = self._ends_by_itself = False
+        self._counted = Facts()
+
+    @property
+    def facts(self) -> Facts:
+        """What was sent since this was opened; the batch is the last one the checkpoint knows."""
+        batch = self._log.committed
+        for said in self._query.recentProgress if self._query is not None else ():
+            progress = Progress.of(spoken_of(said))
+            if progress.batch > self._counted.batch:
+                counts = {"input": progress.input_rows, "written": progress.output_rows}
+                self._counted = Facts(batch=progress.batch, totals=self._counted.totals).plus(
+                    counts
+                )
+        return Facts(batch=batch, counts=self._counted.counts, totals=self._counted.totals)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and bool(self._query.isActive)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the query died of, if it did."""
+        return None if self._query is None or self._stopping else self._query.exception()
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark said of the last batch."""
+        if self._query is None or (last := self._query.lastProgress) is None:
+            return None
+        return spoken_of(last)
+
+    def start(self, trigger: Trigger) -> None:
+        """Start where the checkpoint ends.
+
+        Raises:
+            CheckpointDamagedError: The checkpoint is not as Spark wrote it.
+        """
+        refuse_if_damaged(self.name, self._log.path, Facts())
+        self._stopping, self._ends_by_itself = False, trigger.kind == "once"
+        writer = self._writer.queryName(self.name)
+        writer = writer.option("checkpointLocation", str(self._log.path))
+        self._query = self._launch(triggered(writer, trigger))
+
+    def drain(self) -> None:
+        """Wait until all that is there now is sent.
+
+        Raises:
+            PySparkException: What the query died of.
+        """
+        assert self._query is not None
+        if self._ends_by_itself:
+            self._query.awaitTermination()
+        else:
+            self._query.processAllAvailable()
+
+    def ask_to_stop(self) -> None:
+        """Take note that the end is wanted; the batch that runs is cut short by `stop`."""
+        self._stopping = True
+
+    def stop(self) -> None:
+        """Stop at once; what was sent since the last commit is sent again at the next start."""
+        self.ask_to_stop()
+        if self._query is not None:
+            self._query.stop()
+
+
+def hold_to_sinks(serve: Serve, frame: DataFrame) -> None:
+    """Make sure that an answer has the columns that its sinks need.
+
+    Raises:
+        ColumnMissingError: It lacks one.
+    """
+    needed = (
+        column for sink in serve.to if isinstance(sink, SparkSink) for column in sink.columns()
+    )
+    for column in needed:
+        if column not in frame.columns:
+            option = "format" if column == "value" else "key"
+            dataset = f"serve {serve.name!r}"
+            raise ColumnMissingError(
+                option, column, dataset=dataset, columns=frame.columns, at=serve.at
+            )

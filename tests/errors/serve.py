@@ -1,0 +1,18 @@
+"""Errors of served answers, as they are met."""
+
+from __future__ import annotations
+
+from millstream.errors import (
+    Location,
+    NotASinkError,
+    ServedChangesError,
+    ServedInputError,
+    SeveralSinksError,
+)
+
+SAMPLES = (
+    NotASinkError("latest", got="str", at=Location("app.py", 11)),
+    SeveralSinksError("latest", sinks=2, at=Location("app.py", 11)),
+    ServedInputError("again", reads="latest", at=Location("app.py", 16)),
+    ServedChangesError("latest", reads="sold", reads_mode="update", at=Location("app.py", 19)),
+)
