@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from millstream import check, declare
 from millstream.bind import bind
+from millstream.bind.kind import kinds
 from millstream.declare.file import files_of, read_file
 from millstream.errors import (
     AlreadyRunningError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from millstream.bind import Bound
     from millstream.declare import ServeOptions, SourceOptions, TableOptions
     from millstream.lake.home import Home
-    from millstream.model.dataset import Connector, Dataset
+    from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
     from millstream.settings.profile import Profile
 
@@ -287,7 +288,7 @@ class App:
         if not files:
             self._refused.append(NoSqlFilesError(relative(str(folder)), at=at))
         for file in files:
-            read = read_file(file, _connectors())
+            read = read_file(file, kinds())
             self._refused.extend(read.faults)
             if read.dataset is None:
                 self._unmade.add(read.name)
@@ -304,11 +305,3 @@ class App:
             self._declared.append(make())
         except MillstreamError as error:
             self._refused.append(error)
-
-
-def _connectors() -> Mapping[str, Callable[..., Connector]]:
-    """Name the connectors of the public API as headers do."""
-    import millstream
-
-    kinds = (getattr(millstream, name) for name in millstream.__all__)
-    return {k.__name__.lower(): k for k in kinds if isinstance(k, type) and hasattr(k, "codec")}

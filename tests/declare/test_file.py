@@ -166,8 +166,8 @@ def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() ->
     assert fault("orders", "-- source: fils\n-- path: data\n") == (
         "[OPTION_REFUSED] 'orders' has source='fils'\n"
         "  at:  shop/orders.sql:1\n"
-        "  fix: did you mean 'files'? source is one of custom, delta, files, generator, http, "
-        "kafka, memory, rate, receiver, socket"
+        "  fix: did you mean 'files'? source is one of delta, files, generator, http, kafka, "
+        "rate, socket"
     )
 
 
@@ -176,6 +176,15 @@ def test_an_option_that_the_connector_needs_is_asked_for() -> None:
         "[OPTION_MISSING] source 'orders' reads kafka and has no topic\n"
         "  at:  shop/orders.sql:1\n"
         "  fix: add a line to the header: -- topic: …"
+    )
+
+
+def test_an_option_without_a_default_is_read_by_its_type() -> None:
+    assert source("-- source: http\n-- port: 7401\n").connector == ms.Http(7401)
+    assert fault("orders", "-- source: socket\n-- host: mill\n-- port: http\n") == (
+        "[OPTION_VALUE] 'orders' has the option 'port' with 'http'\n"
+        "  at:  shop/orders.sql:3\n"
+        "  fix: write a whole number"
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.connectors.receiver import format_faults, line_codec
-from millstream.model.dataset import Codec
+from millstream.connectors.record import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from millstream.errors import Location, MillstreamError
 
     Offset = Mapping[str, Any]
 
@@ -39,7 +36,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(Records):
     """Records of a reader you write; exactly once, if it gives the same records when asked again.
 
     Hold it to that with `millstream.testing.contract.check_source`. The reader is sent to Spark's
@@ -49,18 +46,6 @@ class Custom:
     reader: Reader = field(compare=False, repr=False)
     format: str = "json"
     schema: str | StructType = "value STRING"
-
-    @property
-    def codec(self) -> Codec:
-        """Records are decoded; their position is their number within the batch."""
-        return Codec(line_codec(self.format).format)
-
-    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that does not exist."""
-        return format_faults(self.format, source, at)
-
-    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
-        """Nothing to try: the reader is asked when the app runs."""
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:
         """Open the records as a stream."""

@@ -11,26 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from millstream.connectors.inbox import read_inbox
-from millstream.connectors.receiver import format_faults, line_codec
+from millstream.connectors.record import Received
 from millstream.errors import InboxClosedError, PortTakenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from millstream.connectors.inbox import Inbox
-    from millstream.errors import Location, MillstreamError
-    from millstream.model.dataset import Codec
+    from millstream.errors import Location
 
 _MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Http:
+class Http(Received):
     """Records that others post to this machine: a JSON object, an array of them, or lines.
 
     `200` says that the records are landed, whatever their verdicts. Any other answer, or none,
@@ -43,15 +40,6 @@ class Http:
     format: str = "json"
     schema: str | StructType = "value STRING"
 
-    @property
-    def codec(self) -> Codec:
-        """A record is a line."""
-        return line_codec(self.format)
-
-    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that does not exist."""
-        return format_faults(self.format, source, at)
-
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
         """Try the port.
 
@@ -63,10 +51,6 @@ class Http:
         except OSError as error:
             address = f"{self.host}:{self.port}"
             raise PortTakenError(address, source=source, why=str(error), at=at) from error
-
-    def read(self, spark: SparkSession, place: Path) -> DataFrame:
-        """Open what was received as a stream."""
-        return read_inbox(spark, place)
 
     def receive(self, inbox: Inbox) -> None:
         """Answer posts until the app stops."""

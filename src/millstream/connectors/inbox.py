@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
 _MOST_WAITING = 100_000
 _MOST_UNLANDED = 2
 _KEPT = 10
@@ -130,20 +128,6 @@ class Inbox:
 
     def _name(self, number: int) -> str:
         return f"{self._epoch:08d}-{number:012d}.txt"
-
-
-def read_inbox(spark: SparkSession, place: Path) -> DataFrame:
-    """Open what an inbox has taken, and what it will take, as a stream."""
-    from pyspark.sql import functions as F
-
-    place.mkdir(parents=True, exist_ok=True)
-    options = {"maxFileAge": "1000000d", "lineSep": "\n"}
-    lines = spark.readStream.format("text").options(**options).load(str(place))
-    return lines.select(
-        "value",
-        F.col("_metadata.file_name").alias("_origin"),
-        F.lit(None).cast("long").alias("_position"),
-    )
 
 
 def _lines(record: str | bytes) -> list[bytes]:

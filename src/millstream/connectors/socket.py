@@ -6,20 +6,13 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.connectors.inbox import read_inbox
-from millstream.connectors.receiver import format_faults, line_codec
+from millstream.connectors.record import Received
 from millstream.errors import SocketClosedError, SocketUnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from millstream.connectors.inbox import Inbox
-    from millstream.errors import Location, MillstreamError
-    from millstream.model.dataset import Codec
 
 _ANSWER_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.2
@@ -27,33 +20,18 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Socket:
+class Socket(Received):
     """Lines that a server sends to whoever connects.
 
     What has arrived is kept until it is landed. A socket knows no acknowledgement: what was under
-    way when the driver died is lost, as with any reader of a socket.
+    way when the driver died is lost, as with any reader of a socket. It connects when it receives
+    and never before, since a server that takes one client would waste its first lines.
     """
 
     host: str
     port: int
     format: str = "text"
     schema: str | StructType = "value STRING"
-
-    @property
-    def codec(self) -> Codec:
-        """A record is a line."""
-        return line_codec(self.format)
-
-    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that does not exist."""
-        return format_faults(self.format, source, at)
-
-    def reach(self, spark: SparkSession, source: str, at: Location) -> None:
-        """Nothing to try: a server that takes one client would waste its first lines on it."""
-
-    def read(self, spark: SparkSession, place: Path) -> DataFrame:
-        """Open what was received as a stream."""
-        return read_inbox(spark, place)
 
     def receive(self, inbox: Inbox) -> None:
         """Hand over lines until the app stops.

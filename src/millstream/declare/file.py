@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _UNKNOWN = object()
 _KINDS = ("source", "table")
 _BOOLEANS = {"true": True, "false": False}
+_LIKE: Mapping[object, object] = {"int": 0, "float": 0.0, "bool": False}
+"""What is read as the default of an option would be, if it had one; by its declared type."""
 _EXPECTED = {
     bool: "true or false",
     int: "a whole number",
@@ -144,10 +146,12 @@ class _Draft:
         """Tell whether the connector cannot do with what is said."""
         needed = [o for o, d in _defaults(self._connectors[reads]).items() if d is MISSING]
         missing = [option for option in needed if option not in arguments]
+        refused = {option.name.removeprefix(f"{reads}.") for option in self._options}
         at = self._at.of("source")
         self._faults += (
             OptionMissingError(option, source=self._name, connector=reads, at=at)
             for option in missing
+            if option not in refused
         )
         return bool(missing)
 
@@ -272,8 +276,10 @@ def _options(said: type, kept: type) -> dict[str, object]:
 
 def _flat(kind: Any) -> dict[str, object]:
     """Name what can be said of a connector; parts of an option by its name, a dot and theirs."""
+    types = {f.name: f.type for f in fields(kind)}
     found: dict[str, object] = {}
-    for option, default in _defaults(kind).items():
+    for option, declared in _defaults(kind).items():
+        default = _LIKE.get(types[option]) if declared is MISSING else declared
         parts = _flat(default) if is_dataclass(default) else {}
         found |= {f"{option}.{part}": d for part, d in parts.items()} or {option: default}
     return found

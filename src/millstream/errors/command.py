@@ -45,8 +45,8 @@ class HomeLockedError(CommandError):
         self.pid, self.host = pid, host
         super().__init__(
             f"home {home!r} is held by pid {pid} on {host} since {since}",
-            fix=f"stop that driver (kill {pid}), or use another --home; "
-            "if it hangs, --takeover shuts it out",
+            fix=f"stop that driver with `millstream stop --home {home}` on {host}, or use another "
+            "--home; if it hangs, `millstream run --takeover` shuts it out",
         )
 
 
