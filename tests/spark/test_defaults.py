@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from pyspark import SparkConf, java_gateway
 
 from millstream.spark import session
 from millstream.spark.defaults import settings
-
-if TYPE_CHECKING:
-    import pytest
 
 JARS = (Path("/cache/a.jar"), Path("/cache/b.jar"))
 
@@ -45,7 +42,38 @@ def test_the_executors_of_a_cluster_get_the_jars() -> None:
 
     assert conf["spark.jars"] == "/cache/a.jar,/cache/b.jar"
     assert "spark.driver.host" not in conf
-    assert "spark.sql.shuffle.partitions" not in conf
+
+
+@pytest.mark.parametrize(
+    ("master", "said", "partitions"),
+    [
+        ("spark://host:7077", {}, 8),
+        ("spark://host:7077", {"spark.executor.cores": "4"}, 8),
+        ("spark://host:7077", {"spark.cores.max": "6", "spark.executor.instances": "9"}, 6),
+        ("spark://host:7077", {"spark.executor.instances": "3", "spark.executor.cores": "2"}, 6),
+        ("yarn", {}, 2),
+        ("yarn", {"spark.executor.instances": "3", "spark.executor.cores": "4"}, 12),
+        ("yarn", {"spark.dynamicAllocation.enabled": "true"}, 8),
+        (
+            "yarn",
+            {
+                "spark.dynamicAllocation.enabled": "true",
+                "spark.dynamicAllocation.maxExecutors": "5",
+                "spark.executor.cores": "2",
+            },
+            10,
+        ),
+        ("k8s://https://host:6443", {"spark.executor.cores": "4"}, 8),
+        ("k8s://https://host:6443", {"spark.executor.instances": "500"}, 200),
+        ("yarn", {"spark.executor.instances": "3", "spark.sql.shuffle.partitions": "7"}, 7),
+    ],
+)
+def test_a_cluster_shuffles_into_as_many_partitions_as_the_app_has_cores(
+    master: str, said: dict[str, str], partitions: int
+) -> None:
+    conf = settings(master, said, jars=JARS, java_flags=())
+
+    assert conf["spark.sql.shuffle.partitions"] == str(partitions)
 
 
 def test_what_is_secret_is_not_on_the_command_line_of_the_jvm(

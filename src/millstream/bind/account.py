@@ -97,7 +97,7 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _spark(bound: Bound, profile: Profile, master: str) -> dict[str, Setting]:
     """Give Spark's settings; of those that are added to ours, the user's part."""
-    ours = settings(master, {}, jars=(), java_flags=())
+    ours = settings(master, bound.spark, jars=(), java_flags=())
     rows = {key: Setting(value, "default") for key, value in ours.items() if value}
     origins = profile.spark
     rows |= {k: Setting(shown(k, v), origins[k].origin) for k, v in bound.spark.items()}

@@ -8,6 +8,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.settings.secret import revealed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -73,6 +75,10 @@ _LOCAL = {
 }
 
 
+_UNKNOWN_CORES = 8
+_MOST_PARTITIONS = 200
+"""As many as Spark has by default: of small batches each costs more than it brings."""
+
 _STATE = "checkpoints are inspected and repaired in this format only"
 _LOSES_ROWS = "rows would be lost without a word"
 _WRONG_ROWS = "batch, stream and replay would differ"
@@ -133,13 +139,39 @@ def settings(
         cores = str(_cores(master))
         ours |= _LOCAL | {"spark.sql.shuffle.partitions": cores, "spark.default.parallelism": cores}
     else:
+        partitions = str(min(cluster_cores(master, conf), _MOST_PARTITIONS))
         ours["spark.jars"] = ",".join(map(str, jars))
+        ours["spark.sql.shuffle.partitions"] = partitions
+        ours["spark.databricks.delta.snapshotPartitions"] = partitions
     both = {
         key: separator.join((ours[key], conf[key]))
         for key, separator in _JOINED.items()
         if key in ours and key in conf
     }
     return ours | dict(conf) | both
+
+
+def cluster_cores(master: str, conf: Mapping[str, str]) -> int:
+    """Count the cores an app gets on a cluster, as far as its settings say.
+
+    >>> cluster_cores("yarn", {"spark.executor.instances": "3", "spark.executor.cores": "4"})
+    12
+    >>> cluster_cores("spark://host:7077", {"spark.cores.max": "6"})
+    6
+    """
+    is_elastic = conf.get("spark.dynamicAllocation.enabled") == "true"
+    count = "spark.dynamicAllocation.maxExecutors" if is_elastic else "spark.executor.instances"
+    # A standalone master gives all it has, which nobody knows before; the others two executors.
+    some = None if is_elastic or master.startswith("spark:") else 2
+    executors, most = _number(conf, count, some), _number(conf, "spark.cores.max", None)
+    if executors is None or most is not None:
+        return most or _UNKNOWN_CORES
+    return executors * (_number(conf, "spark.executor.cores", 1) or 1)
+
+
+def _number(conf: Mapping[str, str], key: str, default: int | None) -> int | None:
+    value = str(revealed(conf.get(key, "")))
+    return int(value) if value.isdecimal() else default
 
 
 def _cores(master: str) -> int:
