@@ -28,6 +28,7 @@ SAMPLES: dict[str, Any] = {
     "int": 3,
     "int | None": 3,
     "float": 0.5,
+    "bool": True,
     "object": "orders",
     "Location": AT,
     "Location | None": AT,

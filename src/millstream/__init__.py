@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from millstream.connectors.rate import Rate as Rate
     from millstream.connectors.receiver import Receiver as Receiver
     from millstream.connectors.socket import Socket as Socket
-    from millstream.model.dataset import CsvOptions as CsvOptions
+    from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import dedup as dedup
 
 _ROOMS = {
     "App": "app",
+    "AvroOptions": "model.dataset",
     "Console": "connectors.console",
     "CsvOptions": "model.dataset",
     "Custom": "connectors.custom",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from millstream.errors import (
+    AvroColumnError,
+    AvroSchemaError,
     DeltaMissingError,
     EventTimeColumnError,
     LiveInBatchError,
@@ -35,4 +37,26 @@ SAMPLES = (
     LiveInBatchError("orders", at=AT),
     LiveReceiverError("orders", connector="Http", at=AT),
     DeltaMissingError("data/orders", source="orders", at=AT),
+    AvroSchemaError(
+        "names 'orders.avsc', which cannot be read: No such file or directory",
+        option="avro.writer",
+        source="orders",
+        at=AT,
+    ),
+    AvroColumnError(
+        "id",
+        source="orders",
+        schema="avro.writer",
+        why="it is string, which cannot be BIGINT",
+        can_default=False,
+        at=Location("app.py", 7),
+    ),
+    AvroColumnError(
+        "price",
+        source="orders",
+        schema="v1.avsc",
+        why="record Order has no such field",
+        can_default=True,
+        at=AT,
+    ),
 )

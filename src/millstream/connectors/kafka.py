@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from millstream.connectors.avro import AvroFiles, avro_faults, read_avro
 from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
-from millstream.model.dataset import Codec
+from millstream.model.dataset import AvroOptions, Codec
 from millstream.model.schema import Schema
 from millstream.settings.secret import parts_of, revealed
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from millstream.errors import Location, MillstreamError
     from millstream.model.trigger import Trigger
 
-FORMATS = ("json", "text", "raw")
+FORMATS = ("json", "avro", "text", "raw")
 RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -33,25 +34,30 @@ _ANSWER_WITHIN_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The values of a topic, as JSON objects or text; or raw, with key, headers and timestamp.
+    """The values of a topic: JSON, Avro or text; or raw, with key, headers and timestamp.
 
     Only committed records are read, and lost offsets stop the source instead of being skipped.
     As a sink, an answer's rows become records: JSON of all columns, or of `value` alone if text;
-    raw ones need Kafka's own columns.
+    raw ones need Kafka's own columns. Avro is read, not written.
     """
 
     topic: str
     bootstrap_servers: str = "localhost:9092"
     format: str = "json"
     schema: str | StructType = "value STRING"
-    """Of JSON and text; raw records have Kafka's own columns."""
+    """Of JSON, Avro and text; raw records have Kafka's own columns."""
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for Kafka's client."""
     key: str | Sequence[str] = ()
     """Of a sink: the columns whose values are the key of a record."""
+    avro: AvroOptions = field(default_factory=AvroOptions)
+    """Of a source whose format is Avro."""
+    _read: AvroFiles = field(init=False, compare=False, repr=False, default=AvroFiles())
 
     def __post_init__(self) -> None:
+        if self.format == "avro":
+            object.__setattr__(self, "_read", read_avro(self.avro))
         if self.format == "raw":
             object.__setattr__(self, "schema", RAW)
 
@@ -60,12 +66,15 @@ class Kafka:
         """Values are decoded, unless they are wanted raw; their position is the offset."""
         if self.format == "raw":
             return Codec("rows")
-        return Codec(cast("Literal['json', 'text']", self.format))
+        decoded = cast("Literal['json', 'avro', 'text']", self.format)
+        return Codec(decoded, avro=self._read.schemas)
 
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that does not exist."""
+        """A format that does not exist, or Avro that cannot become the columns of the schema."""
         if self.format not in FORMATS:
             yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+        if self.format == "avro":
+            yield from avro_faults(self._read, self.schema, source, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Ask the broker for the topic.

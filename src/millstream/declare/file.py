@@ -247,10 +247,17 @@ def _query_line(text: str, header: Header) -> int | None:
 
 def _default(name: str, known: Mapping[str, object]) -> object:
     """Find what an option is by default; one of a mapping is any text."""
-    owner, dot, _ = name.partition(".")
-    if isinstance(known.get(owner), dict):
-        return None if dot else _UNKNOWN
+    owner = _mapping(name, known)
+    if owner is not None:
+        return None if owner != name else _UNKNOWN
     return known.get(name, _UNKNOWN)
+
+
+def _mapping(name: str, known: Mapping[str, object]) -> str | None:
+    """Find the option that holds names of the user's own choice, and this one among them."""
+    parts = name.split(".")
+    above = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return next((owner for owner in above if isinstance(known.get(owner), dict)), None)
 
 
 def _value(text: str, default: object) -> object:
@@ -300,8 +307,9 @@ def _nested(given: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     for name, value in given.items():
         option, dot, part = name.partition(".")
         found[option] = {**found.get(option, {}), part: value} if dot else value
-    defaults = _defaults(kind)
-    return {
-        option: type(defaults[option])(**value) if is_dataclass(defaults[option]) else value
-        for option, value in found.items()
-    }
+    defaults: dict[str, Any] = _defaults(kind)
+    for option, default in defaults.items():
+        if option in found and is_dataclass(default):
+            parts: Any = default
+            found[option] = replace(parts, **_nested(found[option], default))
+    return found

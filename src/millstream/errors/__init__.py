@@ -159,6 +159,8 @@ from millstream.errors.serve import (
     SeveralSinksError,
 )
 from millstream.errors.sources import (
+    AvroColumnError,
+    AvroSchemaError,
     DeltaMissingError,
     EventTimeColumnError,
     LiveInBatchError,
@@ -198,6 +200,8 @@ __all__ = [
     "AppFileMissingError",
     "AppNameRefusedError",
     "ArgumentRefusedError",
+    "AvroColumnError",
+    "AvroSchemaError",
     "BatchNotBegunError",
     "BrokerLostError",
     "BrokerStartError",

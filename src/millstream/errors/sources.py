@@ -120,3 +120,42 @@ class DeltaMissingError(DeclarationError):
             fix="mend the path: the folder of a Delta table has _delta_log in it",
             at=at,
         )
+
+
+class AvroSchemaError(DeclarationError):
+    """A source reads Avro, and its schemas are missing or cannot be read."""
+
+    code = "AVRO_SCHEMA"
+
+    def __init__(self, why: str, *, option: str, source: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r}: {option} {why}",
+            fix='give avro=ms.AvroOptions(writer="orders.avsc"), or writers={"7": "v7.avsc"} '
+            "if records begin with the id of their schema",
+            at=at.of(option),
+        )
+
+
+class AvroColumnError(DeclarationError):
+    """The Avro schema of a source cannot give one of its columns."""
+
+    code = "AVRO_COLUMN"
+
+    def __init__(
+        self,
+        column: str,
+        *,
+        source: str,
+        schema: str,
+        why: str,
+        can_default: bool,
+        at: Location,
+    ) -> None:
+        self.column = column
+        change = "leave it out" if can_default else "declare it as it is written, or leave it out"
+        default = ", or give avro.reader: a schema with a default for it" if can_default else ""
+        super().__init__(
+            f"source {source!r}: column {column!r} cannot be had from {schema!r}: {why}",
+            fix=f"{change}{default}",
+            at=at.of("schema"),
+        )

@@ -103,8 +103,9 @@ class Landing:
         rule = Rule(self.source.event_time, future, _in_microseconds(future))
         decode = None
         if codec.format != "rows":
+            options = codec.avro or codec.csv
             decode = decoder(
-                schema, format=codec.format, options=codec.csv, number_lines=codec.number_lines
+                schema, format=codec.format, options=options, number_lines=codec.number_lines
             )
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

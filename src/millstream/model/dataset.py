@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from millstream.errors import Location, MillstreamError
+    from millstream.model.avro import AvroSchemas
     from millstream.model.schema import Schema
     from millstream.model.trigger import Trigger
 
@@ -37,12 +38,28 @@ class CsvOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class AvroOptions:
+    """The Avro schemas of records; each is the path of a file, or the text of one.
+
+    Give `writer` if all records are written by one schema and have no header. Give `writers` if
+    they begin with a byte 0 and the id of their schema in four bytes, as Confluent's clients do.
+    """
+
+    writer: str = ""
+    writers: Mapping[str, str] = field(default_factory=dict)
+    """By id."""
+    reader: str = ""
+    """What records are read as, by Avro's rules: it has the defaults of what they lack."""
+
+
+@dataclass(frozen=True, slots=True)
 class Codec:
     """How a connector's records become typed rows."""
 
-    format: Literal["json", "csv", "text", "rows"]
+    format: Literal["json", "csv", "text", "avro", "rows"]
     """`rows` are typed already; the others arrive as one `value` to decode."""
     csv: CsvOptions | None = None
+    avro: AvroSchemas | None = None
     number_lines: bool = False
     """Whether the position of a record is its line, to be counted while decoding."""
 

@@ -44,7 +44,7 @@ class Arrivals:
         """Read rows of a source's schema, written as the source has them."""
         schema: Any = source.connector.schema
         codec = source.connector.codec
-        if codec.format == "rows":
+        if codec.format in ("rows", "avro"):
             codec = Codec("json")
         if codec.csv is not None:
             codec = replace(codec, csv=replace(codec.csv, header=False))

@@ -49,8 +49,8 @@ _ATOMS: dict[Atom, pa.DataType] = {
 }
 _CHUNK = 128
 _EPOCH = date(1970, 1, 1).toordinal()
-_DAYS = (date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH)
-_MICROS = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+DAYS = (date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH)
+MICROS = (DAYS[0] * 86_400_000_000, (DAYS[1] + 1) * 86_400_000_000 - 1)
 
 # Arrow's own grammar for text to timestamp, plus fractions finer than a microsecond: a record's
 # verdict must not depend on whether its neighbours let the whole column take the fast way.
@@ -88,17 +88,27 @@ def attribute(index: int) -> str:
     return f"f{index}"
 
 
-def builder(kind: Type) -> Build:
-    """Make the function that turns values of one type into a column, or raises `UnfitError`."""
+def builder(kind: Type, leaf: Callable[[Atom | Decimal], Build]) -> Build:
+    """Make the function that turns values of one type into a column, or raises `UnfitError`.
+
+    Args:
+        kind: The type.
+        leaf: Makes that function for a type without parts.
+    """
     match kind:
         case Array():
-            return _lists(kind)
+            return _lists(kind, builder(kind.element, leaf))
         case Map():
-            return _maps(kind)
+            return _maps(kind, builder(kind.value, leaf))
         case Struct():
-            return _structs(kind)
+            return _structs(kind, [builder(field.type, leaf) for field in kind.fields])
         case Atom() | Decimal():
-            return _by_chunks(arrow_type(kind), *ways(kind))
+            return leaf(kind)
+
+
+def written_leaf(kind: Atom | Decimal) -> Build:
+    """Make the function that turns values as JSON and CSV write them into a column."""
+    return _by_chunks(arrow_type(kind), *ways(kind))
 
 
 @cache
@@ -185,7 +195,7 @@ def _instants(values: Sequence[str | None]) -> Column:
     if _FINE.search(first):
         raise ValueError(first)
     kind = _LOCAL if _LOCAL_INSTANT.fullmatch(first) else _ZONED
-    return _within(_MICROS, pa.array(values, pa.string()).cast(kind).cast(_ZONED), pa.int64())
+    return _within(MICROS, pa.array(values, pa.string()).cast(kind).cast(_ZONED), pa.int64())
 
 
 def _instant(text: str) -> datetime:
@@ -197,7 +207,7 @@ def _instant(text: str) -> datetime:
 
 
 def _local_instants(values: Sequence[str | None]) -> Column:
-    return _within(_MICROS, pa.array(values, pa.string()).cast(_LOCAL), pa.int64())
+    return _within(MICROS, pa.array(values, pa.string()).cast(_LOCAL), pa.int64())
 
 
 def _local_instant(text: str) -> datetime:
@@ -207,7 +217,7 @@ def _local_instant(text: str) -> datetime:
 
 
 def _dates(values: Sequence[str | None]) -> Column:
-    return _within(_DAYS, pa.array(values, pa.string()).cast(pa.date32()), pa.int32())
+    return _within(DAYS, pa.array(values, pa.string()).cast(pa.date32()), pa.int32())
 
 
 def _date(text: str) -> date:
@@ -239,8 +249,8 @@ def _decimals(kind: Decimal) -> tuple[Build, Callable[[Any], Any]]:
     return whole, one
 
 
-def _lists(kind: Array) -> Build:
-    of, build_elements = arrow_type(kind), builder(kind.element)
+def _lists(kind: Array, build_elements: Build) -> Build:
+    of = arrow_type(kind)
 
     def build(values: Sequence[Sequence[Any] | None]) -> Column:
         elements = list(chain.from_iterable(v for v in values if v))
@@ -250,8 +260,8 @@ def _lists(kind: Array) -> Build:
     return build
 
 
-def _maps(kind: Map) -> Build:
-    of, build_items = arrow_type(kind), builder(kind.value)
+def _maps(kind: Map, build_items: Build) -> Build:
+    of = arrow_type(kind)
 
     def build(values: Sequence[dict[str, Any] | None]) -> Column:
         keys = pa.array([key for v in values if v for key in v], pa.string())
@@ -263,9 +273,9 @@ def _maps(kind: Map) -> Build:
     return build
 
 
-def _structs(kind: Struct) -> Build:
+def _structs(kind: Struct, parts_of: Sequence[Build]) -> Build:
     fields = arrow_fields(kind.fields)
-    builds = [(attribute(i), builder(field.type)) for i, field in enumerate(kind.fields)]
+    builds = [(attribute(i), build) for i, build in enumerate(parts_of)]
 
     def build(values: Sequence[Any]) -> Column:
         parts: list[Column] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.errors import SchemaError
-from millstream.lake.decode.column import NUMBER, number
+from millstream.lake.decode.column import NUMBER, number, written_leaf
 from millstream.lake.decode.fault import expected, leaf_fault, shown
 from millstream.lake.decode.reader import MalformedError
 from millstream.model.schema import Atom, Decimal, Field, Schema, Type, type_ddl
@@ -28,6 +28,9 @@ _BOOLEANS = {"true": True, "false": False}
 
 class CsvReader:
     """Reads lines of separated cells."""
+
+    is_text = True
+    leaf = staticmethod(written_leaf)
 
     def __init__(self, schema: Schema, options: CsvOptions) -> None:
         kinds = [_cell_type(field) for field in schema.fields]

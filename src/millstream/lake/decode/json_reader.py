@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from millstream.lake.decode.column import attribute, number
+from millstream.lake.decode.column import attribute, number, written_leaf
 from millstream.lake.decode.fault import fault
 from millstream.model.schema import Array, Atom, Decimal, Map, Schema, Struct, Type
 
@@ -33,6 +33,9 @@ _ATOMS: dict[Atom, type] = {
 
 class JsonReader:
     """Reads JSON objects into msgspec structs."""
+
+    is_text = True
+    leaf = staticmethod(written_leaf)
 
     def __init__(self, schema: Schema) -> None:
         self._kind = Struct(schema.fields)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from millstream.errors import SchemaError
+from millstream.lake.decode.column import written_leaf
 from millstream.model.schema import Atom, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from millstream.lake.decode.column import Build
+    from millstream.model.schema import Decimal
 
 REFUSALS = (msgspec.DecodeError, ValueError, TypeError, ArithmeticError, RecursionError)
 """What reading a record raises when it is malformed; anything else is a fault of ours."""
@@ -25,6 +29,10 @@ class Reader(Protocol):
     """Reads the records of one format; a row is opaque to all but its own reader."""
 
     @property
+    def is_text(self) -> bool:
+        """Whether records are UTF-8, and empty without a character to be seen."""
+
+    @property
     def blank(self) -> Any:
         """The row that is null in all columns."""
 
@@ -36,6 +44,9 @@ class Reader(Protocol):
     def read(self) -> Callable[[bytes], Any]:
         """Read one record, or raise one of `REFUSALS`."""
 
+    def leaf(self, kind: Atom | Decimal) -> Build:
+        """Make the function that turns values of a type without parts into a column."""
+
     def fault(self, raw: bytes) -> str | None:
         """Say why a record is refused; slow, and asked of refused records only."""
 
@@ -43,8 +54,10 @@ class Reader(Protocol):
 class TextReader:
     """Takes each record as it is, into the only column."""
 
+    is_text = True
     blank = (None,)
     getters = (itemgetter(0),)
+    leaf = staticmethod(written_leaf)
 
     def __init__(self, schema: Schema) -> None:
         if [field.type for field in schema.fields] != [Atom.STRING]:

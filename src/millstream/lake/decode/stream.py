@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.lake.decode.avro_reader import AvroReader
 from millstream.lake.decode.column import UnfitError, arrow_fields, builder
 from millstream.lake.decode.csv_reader import CsvReader
 from millstream.lake.decode.json_reader import JsonReader
 from millstream.lake.decode.line import LineCount, Run, line_numbers
 from millstream.lake.decode.reader import REFUSALS, Reader, TextReader
+from millstream.model.avro import AvroSchemas
 from millstream.model.dataset import CsvOptions
 from millstream.model.schema import Atom, Field, Schema
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from millstream.lake.decode.column import Column
 
-Format: TypeAlias = Literal["json", "csv", "text"]
+Format: TypeAlias = Literal["json", "csv", "text", "avro"]
 Faults: TypeAlias = dict[int, str]
 """Reasons, by row of the batch."""
 
@@ -49,7 +51,7 @@ def decoder(
     schema: Schema,
     *,
     format: Format,  # noqa: A002
-    options: CsvOptions | None = None,
+    options: CsvOptions | AvroSchemas | None = None,
     number_lines: bool = False,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function that decodes the batches of one partition, for `mapInArrow`.
@@ -60,7 +62,7 @@ def decoder(
     Args:
         schema: What a right record looks like.
         format: How records are written.
-        options: How CSV is written.
+        options: How CSV is cut into cells; by which schemas Avro is written and read.
         number_lines: Whether `_position` is the line within `_origin`, rather than passed on.
 
     Raises:
@@ -70,19 +72,22 @@ def decoder(
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition = _Partition(schema, _reader(schema, format, options))
-        has_header = format == "csv" and options is not None and options.header
+        has_header = isinstance(options, CsvOptions) and options.header
         for batch in batches:
             yield partition.decode(batch, number_lines=number_lines, has_header=has_header)
 
     return decode
 
 
-def _reader(schema: Schema, kind: Format, options: CsvOptions | None) -> Reader:
+def _reader(schema: Schema, kind: Format, options: CsvOptions | AvroSchemas | None) -> Reader:
     match kind:
         case "json":
             return JsonReader(schema)
         case "csv":
-            return CsvReader(schema, options or CsvOptions())
+            return CsvReader(schema, options if isinstance(options, CsvOptions) else CsvOptions())
+        case "avro":
+            assert isinstance(options, AvroSchemas)
+            return AvroReader(schema, options)
         case "text":
             return TextReader(schema)
         case _:
@@ -95,7 +100,7 @@ class _Partition:
     def __init__(self, schema: Schema, reader: Reader) -> None:
         self._reader = reader
         self._fields = arrow_fields((*schema.fields, *_RAW, *_PLACE))
-        self._builders = [builder(field.type) for field in schema.fields]
+        self._builders = [builder(field.type, reader.leaf) for field in schema.fields]
         self._lines = LineCount()
         self._header_fault: str | None = None
 
@@ -105,7 +110,7 @@ class _Partition:
         """Decode one batch."""
         value, origin = batch.column("value").cast(pa.binary()), batch.column("_origin")
         raws: list[bytes | None] = value.to_numpy(zero_copy_only=False).tolist()
-        rows, faults = self._read(raws, checked=not _is_all_text(value))
+        rows, faults = self._read(raws, checked=self._reader.is_text and not _is_all_text(value))
         runs = self._lines.runs(origin) if number_lines or has_header else []
         if has_header:
             self._judge_headers(runs, raws, rows, faults)
@@ -154,6 +159,8 @@ class _Partition:
     def _reason(self, raw: bytes | None) -> str:
         if raw is None:
             return "null record"
+        if not self._reader.is_text:
+            return self._reader.fault(raw) or "not as the schema says"
         if not raw.strip():
             return "empty record"
         try:
