@@ -1,4 +1,4 @@
-"""What all tests share besides the kit's own fixtures: one Kafka broker."""
+"""What all tests share besides the kit's own fixtures: their order, and one Kafka broker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow files: of two processes, none then has to wait long for the other."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")
