@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slow files: of two processes, none then has to wait long for the other."""
+    """Mark what needs a JVM or a broker, and begin with the slow files.
+
+    Of two processes side by side, none then has to wait long for the other.
+    """
+    for item in items:
+        for needed in {"spark", "broker"} & {*getattr(item, "fixturenames", ())}:
+            item.add_marker("kafka" if needed == "broker" else needed)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
