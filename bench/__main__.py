@@ -1,7 +1,8 @@
 """Run every measurement."""
 
-from bench import frame, query, verbs
+from bench import frame, latency, query, verbs
 
 verbs.main()
 query.main()
 frame.main()
+latency.main()

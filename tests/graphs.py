@@ -34,5 +34,5 @@ def serve(name: str, *reads: str, **options: Any) -> Serve:
     return Serve(name, reads, lambda *frames: frames[0], AT, to, **options)
 
 
-def graph(*datasets: Dataset) -> Graph:
-    return Graph("shop", datasets)
+def graph(*datasets: Dataset, trigger: str | None = None) -> Graph:
+    return Graph("shop", datasets, trigger)

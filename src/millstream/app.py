@@ -63,9 +63,14 @@ class App:
     """
 
     def __init__(
-        self, name: str, *, home: str | Path | None = None, master: str | None = None
+        self,
+        name: str,
+        *,
+        home: str | Path | None = None,
+        master: str | None = None,
+        trigger: str | None = None,
     ) -> None:
-        self.name = name
+        self.name, self._trigger = name, trigger
         self.at = declare.location_of_caller()
         in_code = f"code ({self.at})"
         self._home = Setting(str(home), in_code) if home else None
@@ -152,13 +157,13 @@ class App:
     @property
     def graph(self) -> Graph:
         """What is declared so far; its sources come from where the profile says."""
-        return Graph(self.name, self.bound.declared)
+        return self._graph_of(self.bound)
 
     @property
     def faults(self) -> tuple[MillstreamError, ...]:
         """Everything that is wrong with the declarations; found without Spark."""
         bound = self.bound
-        found = check.faults(Graph(self.name, bound.declared))
+        found = check.faults(self._graph_of(bound))
         if self._refused:
             found = tuple(e for e in found if not self._follows(e))
         return (*bound.faults, *sorted((*self._refused, *found), key=check.place))
@@ -259,6 +264,9 @@ class App:
     def raise_faults(self) -> None:
         """Raise if anything is wrong with the declarations."""
         FaultsError.raise_for(self.faults)
+
+    def _graph_of(self, bound: Bound) -> Graph:
+        return Graph(self.name, bound.declared, self._trigger)
 
     def _connect(self, master: str | None = None) -> Callable[..., SparkSession]:
         from millstream.spark.session import open_session

@@ -7,6 +7,8 @@ from tests.graphs import graph, serve, source, table, view
 
 import millstream as ms
 from millstream.check import faults
+from millstream.model.dataset import Expectations
+from millstream.model.trigger import Trigger
 from millstream.views import CheckView
 from millstream.views.drawing import to_text
 from millstream.views.graph import GraphView
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from millstream.model.graph import Graph
 
+XML = ms.Kafka("latest", format="xml")
 KEYED = ms.Kafka("latest", key="id")
 
 
@@ -27,6 +30,7 @@ KEYED = ms.Kafka("latest", key="id")
         (graph(source("s"), table("t", "s"), serve("out", "t")), []),
         (graph(source("s"), serve("out", "s", mode="upsert")), ["OPTION_REFUSED"]),
         (graph(source("s"), serve("out", "s", trigger="soon")), ["DURATION_REFUSED"]),
+        (graph(source("s"), serve("out", "s", to=(XML,))), ["FORMAT_REFUSED"]),
         (graph(source("s"), serve("out")), ["NO_INPUT"]),
         (graph(source("s"), serve("out", "s"), view("v", "out")), ["SERVED_INPUT"]),
     ],
@@ -57,3 +61,58 @@ def test_a_function_is_served_under_its_name_and_stays_as_it_is() -> None:
     assert (declared.name, declared.reads) == ("out", ("orders",))
     assert (declared.to, declared.mode, declared.trigger) == ((ms.Console(),), "append", "1 minute")
     assert out is declared.build
+
+
+LIVE = source("s", live=True, connector=ms.Kafka("s", schema="id BIGINT"))
+RULED = source(
+    "s", live=True, connector=ms.Kafka("s", schema="id BIGINT"), expect=Expectations({"r": "id"})
+)
+TICKS = source("s", live=True, connector=ms.Rate())
+
+
+@pytest.mark.parametrize(
+    ("app", "expected"),
+    [
+        (graph(LIVE, serve("out", "s", trigger="realtime")), []),
+        (graph(LIVE, serve("out", "s", trigger="realtime 10 seconds", mode="update")), []),
+        (graph(LIVE, view("v", "s"), serve("out", "v", trigger="continuous 1 s")), []),
+        (graph(TICKS, serve("out", "s", trigger="continuous")), []),
+        (graph(RULED, serve("out", "s", trigger="realtime")), []),
+        (graph(RULED, serve("out", "s", trigger="continuous")), ["TRIGGER_INPUT"]),
+        (graph(TICKS, serve("out", "s", trigger="realtime")), ["TRIGGER_INPUT"]),
+        (
+            graph(LIVE, table("t", "s"), view("v", "t"), serve("out", "v", trigger="realtime")),
+            ["TRIGGER_INPUT"],
+        ),
+        (graph(LIVE, serve("out", "s", trigger="realtime 500 ms")), ["DURATION_REFUSED"]),
+        (graph(LIVE, serve("out", "s", trigger="realtime", mode="complete")), ["TRIGGER_MODE"]),
+        (graph(LIVE, serve("out", "s"), trigger="realtime"), []),
+        (graph(LIVE, serve("out", "s"), trigger="soon"), ["DURATION_REFUSED"]),
+        (graph(LIVE, table("t", "s"), trigger="realtime"), ["TRIGGER_TARGET"]),
+        (graph(LIVE, table("t", "s", trigger="default"), trigger="realtime"), []),
+        (graph(LIVE, table("t", "s")).with_trigger("realtime"), ["TRIGGER_TARGET"]),
+        (
+            graph(source("s"), serve("out", "s", trigger="5 seconds")).with_trigger("continuous"),
+            ["TRIGGER_TARGET", "TRIGGER_INPUT"],
+        ),
+    ],
+)
+def test_what_needs_batches_is_refused_without_them(app: Graph, expected: list[str]) -> None:
+    assert [error.code for error in faults(app)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("realtime", "realtime 5 seconds"),
+        ("realtime 2 minutes", "realtime 2 minutes"),
+        ("continuous", "continuous 1 second"),
+        ("default", "default"),
+        ("1 minute", "60 s"),
+    ],
+)
+def test_triggers_are_read_and_shown(text: str, shown: str) -> None:
+    trigger = Trigger.parse(text)
+
+    assert str(trigger) == shown
+    assert trigger.is_row_wise == (text[0] in "rc")

@@ -4,7 +4,7 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.graphs import graph, source
+from tests.graphs import graph, serve, source
 
 from millstream.connectors.kafka import Kafka
 from millstream.doctor import look_at_services
@@ -52,3 +52,11 @@ def test_the_spark_master_is_called(server: str) -> None:
 
 def test_sources_without_servers_are_passed_over() -> None:
     assert list(look_at_services(graph(source("orders")), master="local[*]")) == []
+
+
+def test_every_server_of_a_sink_is_called(server: str) -> None:
+    app = graph(source("s"), serve("out", "s", to=(Kafka("out", server),)))
+
+    [up] = look_at_services(app, master="local[*]")
+
+    assert (up.subject, up.state) == ("serve out", "ok")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,3 +70,22 @@ def test_a_topic_to_write_to_that_does_not_exist_is_reported_before_anything_sta
         f"  at:  {app.graph.datasets['copied'].at}\n"
         "  fix: did you mean 'there'? create the topic, or mend its name"
     )
+
+
+def test_rows_are_printed_where_the_app_runs(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = ms.App("shop", home=tmp_path)
+    rows = ms.Memory("n INT")
+    rows.add({"n": 4711})
+    app.source(name="numbers", live=True)(lambda: rows)
+    app.serve(to=ms.Console(), name="shown")(lambda numbers: numbers)
+
+    app.run(once=True, fail_fast=True)
+
+    printed, until = "", time.monotonic() + 10
+    while "|4711|" not in printed and time.monotonic() < until:
+        time.sleep(0.1)
+        printed += capsys.readouterr().err
+    assert "Batch: 0\n" in printed
+    assert "+----+\n|n   |\n+----+\n|4711|\n+----+\n" in printed

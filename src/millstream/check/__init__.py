@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
 from millstream.check.options import refused_durations, refused_options
-from millstream.check.serve import served_changes, served_inputs, several_sinks
+from millstream.check.serve import served_changes, served_inputs, several_sinks, sink_faults
 from millstream.check.sources import (
     connector_faults,
     empty_app,
@@ -15,6 +15,7 @@ from millstream.check.sources import (
     refused_schemas,
 )
 from millstream.check.tables import changing_inputs, keys, no_inputs
+from millstream.check.triggers import unfit_triggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,8 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     served_inputs,
     served_changes,
     several_sinks,
+    sink_faults,
+    unfit_triggers,
 )
 
 

@@ -36,6 +36,8 @@ def refused_options(graph: Graph) -> Iterator[OptionRefusedError]:
 
 def refused_durations(graph: Graph) -> Iterator[DurationRefusedError]:
     """Lengths of time that cannot be read."""
+    if graph.trigger is not None and not _is_trigger(graph.trigger):
+        yield DurationRefusedError("trigger", graph.trigger, dataset=graph.app, at=None)
     for dataset in graph.declared:
         options: dict[str, str | None] = {}
         if not isinstance(dataset, View):
@@ -49,3 +51,11 @@ def refused_durations(graph: Graph) -> Iterator[DurationRefusedError]:
                 Trigger.parse(value) if option == "trigger" else parse_duration(value)
             except ValueError:
                 yield DurationRefusedError(option, value, dataset=dataset.name, at=dataset.at)
+
+
+def _is_trigger(text: str) -> bool:
+    try:
+        Trigger.parse(text)
+    except ValueError:
+        return False
+    return True

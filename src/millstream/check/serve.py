@@ -11,6 +11,7 @@ from millstream.model.dataset import Serve, SparkSink, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from millstream.errors import MillstreamError
     from millstream.model.graph import Graph
 
 
@@ -31,6 +32,14 @@ def served_changes(graph: Graph) -> Iterator[ServedChangesError]:
             reads = graph.datasets[name]
             if isinstance(reads, Table) and reads.mode != "append":
                 yield ServedChangesError(serve.name, reads=name, reads_mode=reads.mode, at=serve.at)
+
+
+def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
+    """Whatever the sinks find wrong with their own settings."""
+    for serve in graph.serves:
+        for sink in serve.to:
+            if isinstance(sink, SparkSink):
+                yield from sink.sink_faults(serve.name, serve.at)
 
 
 def several_sinks(graph: Graph) -> Iterator[SeveralSinksError]:

@@ -29,7 +29,8 @@ class Offsets:
     def parse(data: bytes) -> Offsets:
         """Read an entry of the offset log."""
         known, *ends = _lines(data, "v1")
-        facts = _object(known)
+        # Continuous mode knows neither a watermark nor when a batch was planned.
+        facts = _object(known or '{"batchWatermarkMs": 0, "batchTimestampMs": 0}')
         if not ends:
             _refuse("it has no offset")
         for end in ends:

@@ -60,6 +60,8 @@ class Checkpoint:
     path: Path
     held: Held = field(default_factory=Held)
     deep: bool = True
+    has_table: bool = True
+    """Whether the query writes to a table of the home; else it is not held to one."""
 
     @cached_property
     def folder(self) -> Folder:
@@ -116,6 +118,8 @@ class Checkpoint:
 
     def _table(self) -> Iterator[Finding]:
         held, done = self.held, self.folder.commits.last
+        if not self.has_table:
+            return
         if held.batch >= 0 and self.folder.query_id not in (None, held.query_id):
             what = f"it names another query than the table, which names {held.query_id}"
             yield Finding("table", "metadata", what)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName
+from millstream.check import faults as find_faults
+from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName, When
 from millstream.cli.text import MORE, counted, told
 from millstream.loading import load
 from millstream.views import CheckView, to_json
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from millstream.app import App
     from millstream.errors import MillstreamError
+    from millstream.model.graph import Graph
 
 
 def check(
@@ -23,18 +25,20 @@ def check(
     *,
     profile: ProfileName = None,
     static: Annotated[bool, typer.Option("--static", help="Only what needs no Spark.")] = False,
+    trigger: When = None,
     master: Master = None,
     json: Json = False,
 ) -> None:
     """Find everything that is wrong with an app, without running it."""
     loaded = load(app, profile)
-    faults = loaded.faults if static else loaded.faults or _rehearsed(loaded, master)
-    view = CheckView.of(loaded.graph, faults)
+    graph = loaded.graph if trigger is None else _triggered(loaded.graph, trigger)
+    faults = loaded.faults or find_faults(graph)
+    view = CheckView.of(graph, faults if static else faults or _rehearsed(loaded, graph, master))
     if json:
         print(to_json(view))
     else:
         show(view)
-    raise typer.Exit(1 if faults else 0)
+    raise typer.Exit(1 if view.faults else 0)
 
 
 def show(view: CheckView) -> None:
@@ -48,9 +52,16 @@ def show(view: CheckView) -> None:
             print(f"  {name}: rows arrive {guarantee}")
 
 
-def _rehearsed(app: App, master: str | None) -> Sequence[MillstreamError]:
+def _triggered(graph: Graph, trigger: str) -> Graph:
+    from millstream.run.application import parse_trigger
+
+    parse_trigger(trigger)
+    return graph.with_trigger(trigger)
+
+
+def _rehearsed(app: App, graph: Graph, master: str | None) -> Sequence[MillstreamError]:
     from millstream.cli.quiet import open_quiet_session
     from millstream.run.rehearse import rehearse
 
     spark = open_quiet_session(app.name, app.master(master), conf=app.bound.spark)
-    return rehearse(app.graph, spark)
+    return rehearse(graph, spark)

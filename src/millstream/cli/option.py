@@ -46,6 +46,10 @@ ProfileName = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", help="A profile of millstream.toml [default]."),
 ]
+When = Annotated[
+    str | None,
+    typer.Option("--trigger", metavar="WHEN", help='Such as "5 seconds" or "realtime".'),
+]
 Select = Annotated[
     list[str] | None,
     typer.Option(
@@ -90,6 +94,7 @@ __all__ = [
     "Master",
     "ProfileName",
     "Select",
+    "When",
     "length_of_time",
     "names_beginning",
 ]

@@ -21,6 +21,7 @@ from millstream.cli.option import (
     Master,
     ProfileName,
     Select,
+    When,
     length_of_time,
 )
 from millstream.cli.text import with_more
@@ -43,9 +44,7 @@ def run(  # noqa: PLR0913 - a command has the options it has
     app: AppFile = DEFAULT_FILE,
     *,
     once: Annotated[bool, typer.Option("--once", help="Stop when nothing is left.")] = False,
-    trigger: Annotated[
-        str | None, typer.Option(metavar="WHEN", help='"default" or such as "5 seconds".')
-    ] = None,
+    trigger: When = None,
     length: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after such as 60s.")
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from millstream.connectors.avro import AvroFiles, avro_faults, read_avro
 from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
 
 FORMATS = ("json", "avro", "text", "raw")
+WRITTEN = ("json", "text", "raw")
+"""Formats of a sink."""
 RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -54,6 +56,8 @@ class Kafka:
     avro: AvroOptions = field(default_factory=AvroOptions)
     """Of a source whose format is Avro."""
     _read: AvroFiles = field(init=False, compare=False, repr=False, default=AvroFiles())
+
+    row_wise: ClassVar[tuple[str, ...]] = ("realtime", "continuous")
 
     def __post_init__(self) -> None:
         if self.format == "avro":
@@ -138,10 +142,28 @@ class Kafka:
             *names, partition.alias("_origin"), F.col("offset").alias("_position")
         )
 
+    def tasks(self, spark: SparkSession) -> int:
+        """Count the partitions: without batches each has a task that never ends."""
+        jvm: Any = spark.sparkContext._jvm
+        admin = self._admin(spark)
+        try:
+            topics = jvm.java.util.Collections.singleton(revealed(self.topic))
+            described = admin.describeTopics(topics).allTopicNames().get()
+            return int(described.get(revealed(self.topic)).partitions().size())
+        finally:
+            admin.close()
+
     def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
         """Records arrive at least once: Spark's sink sends those of a retried batch again."""
         key = self._key
         return f"at least once, keyed by {', '.join(key)}" if key else "at least once"
+
+    def sink_faults(self, serve: str, at: Location) -> Iterator[MillstreamError]:
+        """A format that cannot be written."""
+        if self.format not in WRITTEN:
+            yield FormatRefusedError(
+                self.format, source=serve, allowed=WRITTEN, at=at, kind="serve"
+            )
 
     def columns(self) -> tuple[str, ...]:
         """The key; and what text and raw records are made of."""

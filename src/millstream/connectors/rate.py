@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from millstream.errors import ShareRefusedError
 from millstream.model.dataset import Codec
@@ -22,6 +22,8 @@ class Rate:
     """Rows `timestamp, value` at a steady rate."""
 
     rows_per_second: int = 1
+
+    row_wise: ClassVar[tuple[str, ...]] = ("continuous",)
 
     @property
     def schema(self) -> str:
@@ -46,6 +48,10 @@ class Rate:
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the counter as a stream."""
         return counter(spark, self.rows_per_second)
+
+    def tasks(self, spark: SparkSession) -> int:
+        """Count what Spark makes of it: a task for each slot."""
+        return spark.sparkContext.defaultParallelism
 
 
 def counter(spark: SparkSession, rows_per_second: int) -> DataFrame:

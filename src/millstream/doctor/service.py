@@ -20,8 +20,9 @@ _MASTER = re.compile(r"spark://([^,]+)")
 
 
 def look_at_services(graph: Graph, *, master: str) -> Iterator[Diagnosis]:
-    """Call the Spark master and the servers of every source, all at once."""
+    """Call the Spark master and the servers of every source and sink, all at once."""
     called = [(f"source {s.name}", a) for s in graph.sources for a in _addresses(s.connector)]
+    called += [(f"serve {s.name}", a) for s in graph.serves for to in s.to for a in _addresses(to)]
     if cluster := _MASTER.match(master):
         called.append(("master", cluster[1]))
     if called:

@@ -181,6 +181,14 @@ from millstream.errors.tables import (
     LayoutChangedError,
     SchemaChangedError,
 )
+from millstream.errors.triggers import (
+    TaskSlotsError,
+    TriggerInputError,
+    TriggerModeError,
+    TriggerOperatorError,
+    TriggerSinkError,
+    TriggerTargetError,
+)
 from millstream.errors.user_code import (
     AppFileError,
     ExpectationFailedError,
@@ -320,7 +328,13 @@ __all__ = [
     "StraceMissingError",
     "TableNotTranslatedError",
     "TableRestoredError",
+    "TaskSlotsError",
     "TopicMissingError",
+    "TriggerInputError",
+    "TriggerModeError",
+    "TriggerOperatorError",
+    "TriggerSinkError",
+    "TriggerTargetError",
     "TwoAppsError",
     "UnexpectedError",
     "UnknownCodeError",

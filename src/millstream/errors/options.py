@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+TRIGGERS = (
+    '"default", "once", an interval such as "5 seconds" or "500 ms", "realtime", '
+    '"realtime 10 seconds" (1 second or more) or "continuous 1 second"'
+)
+"""What a trigger can be."""
+
+
 class OptionRefusedError(DeclarationError):
     """An option has a value that does not exist."""
 
@@ -44,22 +51,26 @@ class DurationRefusedError(DeclarationError):
     code = "DURATION_REFUSED"
 
     def __init__(self, option: str, value: str, *, dataset: str, at: Location | None) -> None:
-        words = '"default", "once", or ' if option == "trigger" else ""
+        is_trigger = option == "trigger"
+        length = 'a number and a unit, such as "10 minutes", "1 day" or "500 ms"'
         super().__init__(
-            f"{dataset!r} has {option}={value!r}, which is not a length of time",
-            fix=f'write {words}a number and a unit, such as "10 minutes", "1 day" or "500 ms"',
+            f"{dataset!r} has {option}={value!r}, which is not a "
+            f"{'trigger' if is_trigger else 'length of time'}",
+            fix=f"write {TRIGGERS if is_trigger else length}",
             at=at and at.of(option),
         )
 
 
 class FormatRefusedError(DeclarationError):
-    """A connector cannot read the format asked for."""
+    """A connector cannot read the format asked for, or a sink cannot write it."""
 
     code = "FORMAT_REFUSED"
 
-    def __init__(self, got: str, *, source: str, allowed: Sequence[str], at: Location) -> None:
+    def __init__(
+        self, got: str, *, source: str, allowed: Sequence[str], at: Location, kind: str = "source"
+    ) -> None:
         super().__init__(
-            f"source {source!r} has format={got!r}",
+            f"{kind} {source!r} has format={got!r}",
             fix=f"{closest(got, allowed)}formats are {', '.join(allowed)}",
             at=at.of("format"),
         )

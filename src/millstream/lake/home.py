@@ -107,7 +107,11 @@ class Home:
             raise UnknownTableError(name, known=self.tables)
         return self.table(name)
 
-    def prepare(self, app: str, *, sources: Sequence[str]) -> None:
+    def is_served(self, name: str) -> bool:
+        """Whether a query writes to a sink, not to a table."""
+        return name in self.read_manifest().get("serves", ())
+
+    def prepare(self, app: str, *, sources: Sequence[str], serves: Sequence[str] = ()) -> None:
         """Make the folders, or make sure that the home is this app's and of a known format.
 
         Raises:
@@ -123,8 +127,10 @@ class Home:
         if not os.access(self.path, os.W_OK):
             raise HomeUnusableError(str(self.path), why="it cannot be written")
         self.verify(app)
-        landed = sorted({*self.read_manifest().get("sources", ()), *sources})
-        self.write_manifest({"app": app, "sources": landed})
+        kinds = {"sources": sources, "serves": serves}
+        known = {kind: self.read_manifest().get(kind, ()) for kind in kinds}
+        of_kinds = {kind: sorted({*known[kind], *names}) for kind, names in kinds.items()}
+        self.write_manifest({"app": app, **of_kinds})
 
     def verify(self, app: str | None = None) -> None:
         """Make sure that the home is of a known format and, if given, this app's."""
@@ -146,7 +152,7 @@ class Home:
             HomeEmptyError: Nothing has.
         """
         self.verify(app)
-        if not self.tables:
+        if not self.tables and not self.read_manifest().get("serves"):
             raise HomeEmptyError(str(self.path))
 
     def read_manifest(self) -> dict[str, Any]:

@@ -37,6 +37,8 @@ _MARKS = (
     Field("_verdict", Atom.STRING),
 )
 _JUDGED = ("_arrived_at", "_batch", "_verdict")
+_BROKEN = "_broken"
+_NOT_RIGHT = "a record is not as the schema says, and without batches nothing would count it"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -74,6 +76,45 @@ class Landing:
         counts = [F.count_if(F.col("_verdict") == n).alias(v) for n, v in enumerate(VERDICTS)]
         counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
         return counted.where(right).select(*self.schema.names)
+
+    def live_by_row(self, raw: DataFrame, *, counted: bool) -> DataFrame:
+        """Keep the right rows of a source that is read without batches: by Spark alone.
+
+        Args:
+            raw: The records.
+            counted: Whether the others are counted by verdict; else one of them stops the query.
+        """
+        right, rows = self._decoded_by_spark(raw)
+        if (column := self.source.event_time) is not None:
+            right = right & F.col(column).isNotNull()
+        if not counted:
+            stop = F.raise_error(F.lit(_NOT_RIGHT)).cast("boolean")
+            return rows.where(F.when(right, F.lit(True)).otherwise(stop)).select(*self.schema.names)
+        verdict = F.when(right, F.lit("ok")).otherwise("malformed")
+        if (violated := self._violated()) is not None:
+            verdict = F.when(right & violated.isNotNull(), F.lit("rejected")).otherwise(verdict)
+        judged = rows.withColumn("_verdict", verdict)
+        counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
+        observed = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
+        return observed.where("_verdict = 'ok'").select(*self.schema.names)
+
+    def _decoded_by_spark(self, raw: DataFrame) -> tuple[Column, DataFrame]:
+        """Decode records with built-in functions; give also what is true of right ones."""
+        text = F.col("value").cast("string")
+        match self.source.connector.codec.format:
+            case "json":
+                fields = (*self.schema.with_nulls().fields, Field(_BROKEN, Atom.STRING))
+                options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN}
+                row = F.from_json(text, Schema(fields).to_ddl(), options)
+                right = F.col("_row").isNotNull() & F.col(f"_row.{_BROKEN}").isNull()
+                parsed = raw.select(row.alias("_row")).select(right.alias("_right"), "_row.*")
+                return F.col("_right"), parsed
+            case "text":
+                name = self.schema.names[0]
+                right = F.coalesce(F.is_valid_utf8(text), F.lit(False))
+                return F.col("_right"), raw.select(right.alias("_right"), text.alias(name))
+            case _:
+                return F.lit(True), raw.select(*self.schema.names)
 
     def _bare(self, raw: DataFrame) -> DataFrame:
         """Leave the place of each record out, unless a header must be told by it."""

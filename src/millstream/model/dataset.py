@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -106,6 +106,23 @@ class Receiving(Protocol):
 
 
 @runtime_checkable
+class RowWise(Protocol):
+    """A connector or sink whose rows can be taken one by one, without batches."""
+
+    row_wise: ClassVar[tuple[str, ...]]
+    """The triggers without batches that it can be read or written in."""
+
+
+@runtime_checkable
+class Tasks(Protocol):
+    """A connector that, without batches, keeps tasks of the cluster busy all the time."""
+
+    def tasks(self, spark: SparkSession) -> int:
+        """Say how many."""
+        ...
+
+
+@runtime_checkable
 class Sink(Protocol):
     """A place an answer goes to."""
 
@@ -121,6 +138,10 @@ class Sink(Protocol):
 @runtime_checkable
 class SparkSink(Sink, Protocol):
     """A sink that Spark itself writes to, without a fence: what is retried arrives again."""
+
+    def sink_faults(self, serve: str, at: Location) -> Iterator[MillstreamError]:
+        """Find what is wrong with the settings, without Spark and without the network."""
+        ...
 
     def columns(self) -> tuple[str, ...]:
         """Name the columns that an answer must have."""
@@ -209,8 +230,11 @@ class Serve:
     at: Location
     to: tuple[Sink, ...]
     mode: str | None = None
-    """Append, unless something else is said."""
     trigger: str | None = None
+
+    def mode_in(self, trigger: Trigger) -> str:
+        """The mode that was said; else append, or update in real time, which knows no other."""
+        return self.mode or ("update" if trigger.kind == "realtime" else "append")
 
 
 Dataset = Source | View | Table | Serve

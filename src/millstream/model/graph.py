@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import Dataset, Serve, Source, Table, View
+from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ class Graph:
 
     app: str
     declared: tuple[Dataset, ...]
+    trigger: str | None = None
+    """Of all datasets that say nothing of their own."""
 
     @property
     def datasets(self) -> Mapping[str, Dataset]:
@@ -77,6 +80,25 @@ class Graph:
                 if read in readers:
                     readers[read].append(dataset.name)
         return {name: tuple(names) for name, names in readers.items()}
+
+    def trigger_of(self, dataset: Source | Table | Serve) -> str:
+        """The trigger of a dataset: its own, else the app's."""
+        return dataset.trigger or self.trigger or "default"
+
+    def guarantee_of(self, serve: Serve) -> str | None:
+        """How often rows of a served answer arrive; None while its trigger cannot be read."""
+        try:
+            trigger = Trigger.parse(self.trigger_of(serve))
+        except ValueError:
+            return None
+        return " or ".join(dict.fromkeys(sink.guarantee(trigger) for sink in serve.to))
+
+    def with_trigger(self, trigger: str) -> Graph:
+        """The same with one trigger for everything, whatever the datasets say."""
+        declared = (
+            d if isinstance(d, View) else replace(d, trigger=trigger) for d in self.declared
+        )
+        return replace(self, declared=tuple(declared), trigger=trigger)
 
     def upstream(self, name: str, steps: int | None = None) -> frozenset[str]:
         """Everything `name` is made from, directly or in so many steps."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from millstream.errors import ArgumentRefusedError, OvertakenError
+from millstream import check
+from millstream.errors import ArgumentRefusedError, FaultsError, OvertakenError
+from millstream.errors.options import TRIGGERS
 from millstream.model.trigger import Trigger
 from millstream.plan import plan
 from millstream.run.failure import full_disk_told, lost_driver
@@ -56,9 +58,14 @@ class ApplicationRun:
             MillstreamError: Something does not fit; nothing was started.
         """
         manner = _manner(options)
+        if (trigger := options.get("trigger")) is not None:
+            graph = graph.with_trigger(trigger)
+            FaultsError.raise_for(check.faults(graph))
         queries = plan(graph, graph.select(options.get("select"), options.get("exclude")))
         with full_disk_told(home):
-            home.prepare(graph.app, sources=[s.name for s in graph.sources if not s.live])
+            landed = [source.name for source in graph.sources if not source.live]
+            served = [serve.name for serve in graph.serves]
+            home.prepare(graph.app, sources=landed, serves=served)
             lease = Lease.acquire(home, takeover=bool(options.get("takeover")))
             try:
                 spark = connect(log_dir=home.logs, report=report)
@@ -137,17 +144,22 @@ class ApplicationRun:
 def _manner(options: Mapping[str, Any]) -> Manner:
     fail_fast = bool(options.get("fail_fast"))
     return Manner(
-        trigger=Trigger("once") if options.get("once") else _trigger(options.get("trigger")),
+        trigger=Trigger("once") if options.get("once") else parse_trigger(options.get("trigger")),
         restart=NEVER if fail_fast else DEFAULT,
         fail_fast=fail_fast,
     )
 
 
-def _trigger(given: str | None) -> Trigger | None:
+def parse_trigger(given: str | None) -> Trigger | None:
+    """Read the trigger of a command.
+
+    Raises:
+        ArgumentRefusedError: It is none.
+    """
     if given is None:
         return None
     try:
         return Trigger.parse(given)
     except ValueError:
-        expected = 'default, once or an interval such as "5 seconds"'
+        expected = f"one of {TRIGGERS}"
         raise ArgumentRefusedError("--trigger", given, expected=expected) from None

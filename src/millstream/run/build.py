@@ -26,6 +26,7 @@ from millstream.lake.landing import Landing
 from millstream.lake.table import RESERVED
 from millstream.model.dataset import Source, View
 from millstream.model.duration import to_spark
+from millstream.model.trigger import Trigger
 from millstream.plan.queries import event_time_of
 
 if TYPE_CHECKING:
@@ -43,14 +44,17 @@ if TYPE_CHECKING:
 _ALL_FILES = str(2**31 - 1)
 
 
+_DEFAULT = Trigger("default")
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 
 
 class Streams:
     """What readers are given while an application runs as a stream."""
 
-    def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
-        self._graph, self._spark, self._home = graph, spark, home
+    def __init__(
+        self, graph: Graph, spark: SparkSession, home: Home, trigger: Trigger = _DEFAULT
+    ) -> None:
+        self._graph, self._spark, self._home, self._trigger = graph, spark, home, trigger
 
     def raw(self, source: Source) -> DataFrame:
         """The records of a source as they arrive."""
@@ -62,6 +66,8 @@ class Streams:
         dataset = self._graph.datasets[name]
         event_time = event_time_of(self._graph, name)
         if isinstance(dataset, Source) and dataset.live:
+            if self._trigger.is_row_wise:
+                return self._by_row(dataset)
             return watermarked(Landing.of(dataset).live(self.raw(dataset)), event_time)
         table = self._home.table(name)
         reader = self._spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
@@ -70,6 +76,12 @@ class Streams:
             reader = reader.option("startingVersion", 0)
         rows = reader.load(str(table))
         return watermarked(_right_rows(rows, dataset), event_time)
+
+    def _by_row(self, source: Source) -> DataFrame:
+        # What continuous mode can neither count nor hold back for a watermark, it refuses.
+        in_real_time = self._trigger.kind == "realtime"
+        rows = Landing.of(source).live_by_row(self.raw(source), counted=in_real_time)
+        return watermarked(rows, event_time_of(self._graph, source.name)) if in_real_time else rows
 
 
 class Snapshots:

@@ -62,7 +62,7 @@ def damage_of(home: Home, query: str) -> CheckpointDamagedError | None:
 
 def _checkpoint(home: Home, name: str, facts: Facts | None, *, deep: bool = True) -> Checkpoint:
     held = Held(facts.query_id, facts.batch) if facts is not None else Held()
-    return Checkpoint(home.checkpoint(name), held, deep=deep)
+    return Checkpoint(home.checkpoint(name), held, deep=deep, has_table=not home.is_served(name))
 
 
 def _damaged(query: str, checkpoint: Checkpoint, file: str, why: str) -> CheckpointDamagedError:

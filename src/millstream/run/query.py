@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -58,6 +58,11 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
             return writer.trigger(availableNow=True)
         case "interval" if trigger.interval is not None:
             return writer.trigger(processingTime=to_spark(trigger.interval))
+        case "realtime" if trigger.interval is not None:
+            timed: Any = writer
+            return cast("DataStreamWriter", timed.trigger(realTime=to_spark(trigger.interval)))
+        case "continuous" if trigger.interval is not None:
+            return writer.trigger(continuous=to_spark(trigger.interval))
     return writer
 
 

@@ -10,9 +10,11 @@ from pyspark.errors import PySparkException
 from millstream.errors import MillstreamError
 from millstream.lake.landing import Landing
 from millstream.model.dataset import Serve, Source
+from millstream.model.trigger import Trigger
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
+from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
 
 if TYPE_CHECKING:
@@ -35,11 +37,11 @@ def rehearse(graph: Graph, spark: SparkSession) -> tuple[MillstreamError, ...]:
                 found.append(error)
             except _NotTriedError:
                 continue
-    return tuple(found)
+    return (*found, *stage.found)
 
 
-def hold_to_mode(dataset: Table | Serve, frame: DataFrame) -> None:
-    """Make sure that Spark can keep the answer up to date in its mode.
+def hold_to_mode(dataset: Table | Serve, frame: DataFrame, mode: str) -> None:
+    """Make sure that Spark can keep the answer up to date in a mode.
 
     Raises:
         QueryRefusedError: It cannot.
@@ -49,9 +51,7 @@ def hold_to_mode(dataset: Table | Serve, frame: DataFrame) -> None:
     of = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:
-        checker.checkForStreaming(
-            frame._jdf.queryExecution().analyzed(), of[dataset.mode or "append"]()
-        )
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), of[mode]())
     except PySparkException as error:
         raise refused(dataset.name, error, dataset.at) from error
 
@@ -66,6 +66,7 @@ class _Stage:
     def __init__(self, graph: Graph, spark: SparkSession, nothing: str) -> None:
         self._graph, self._spark, self._nothing = graph, spark, nothing
         self._schemas: dict[str, StructType] = {}
+        self.found: list[MillstreamError] = []
 
     def try_out(self, dataset: Source | Table | Serve, *, streaming: bool) -> None:
         if isinstance(dataset, Source):
@@ -74,18 +75,31 @@ class _Stage:
             hold_rules(dataset, rows)
             self._schemas[dataset.name] = rows.schema
             return
-        frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
         if isinstance(dataset, Serve):
-            hold_to_sinks(dataset, frame)
-        else:
-            hold_to_declaration(dataset, frame)
+            self._try_out_serve(dataset)
+            return
+        frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
+        hold_to_declaration(dataset, frame)
         if streaming:
-            hold_to_mode(dataset, frame)
+            hold_to_mode(dataset, frame, dataset.mode)
         self._schemas[dataset.name] = frame.schema
 
+    def _try_out_serve(self, serve: Serve) -> None:
+        said = self._graph.trigger_of(serve)
+        trigger = Trigger.parse(said)
+        is_continuous = trigger.kind == "continuous"
+        with made_by(self._graph) as made:
+            frame = answer(self._graph, serve.name, self._rows if is_continuous else self._stream)
+        hold_to_sinks(serve, frame)
+        self.found += unfit_operators(serve, trigger, said, frame, made)
+        if not trigger.is_row_wise:
+            hold_to_mode(serve, frame, serve.mode_in(trigger))
+
     def _stream(self, name: str) -> DataFrame:
-        rows = self._spark.readStream.schema(self._schema(name)).parquet(self._nothing)
-        return watermarked(rows, event_time_of(self._graph, name))
+        return watermarked(self._rows(name), event_time_of(self._graph, name))
+
+    def _rows(self, name: str) -> DataFrame:
+        return self._spark.readStream.schema(self._schema(name)).parquet(self._nothing)
 
     def _table(self, name: str) -> DataFrame:
         return self._spark.createDataFrame([], self._schema(name))

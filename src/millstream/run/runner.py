@@ -12,16 +12,23 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.checkpoint import CheckpointLog, changed_files
 from millstream.connectors.inbox import Inbox
-from millstream.errors import NothingLandedError, OvertakenError, QueryStoppedError
+from millstream.errors import (
+    FaultsError,
+    NothingLandedError,
+    OvertakenError,
+    QueryStoppedError,
+    TaskSlotsError,
+)
 from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import RULES, TableSink
-from millstream.model.dataset import Receiving, Serve, Source, SparkSink
+from millstream.model.dataset import Receiving, Serve, Source, SparkSink, Tasks
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.failure import explain
+from millstream.run.operator import made_by, unfit_operators
 from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
@@ -92,6 +99,7 @@ class Runner:
                 sink.reach_sink(self._spark, query.name, query.dataset.at)
             running = self._open(query)
             self.queries.append(Supervised(query, running, self._trigger(query)))
+        self._refuse_if_tasks_would_wait()
 
     def start(self) -> None:
         """Start the queries that have something to read; `watch` starts the others in time."""
@@ -193,6 +201,24 @@ class Runner:
         inputs = [self._graph.datasets[name] for name in query.after]
         return tuple(i for i in inputs if isinstance(i, Source) and i.live)
 
+    def _refuse_if_tasks_would_wait(self) -> None:
+        """Make sure that queries without batches leave a task slot for the others."""
+        busy = [s.query for s in self.queries if s.trigger.is_row_wise]
+        if not busy:
+            return
+        sources = (source for query in busy for source in self._read_directly(query))
+        connectors = (source.connector for source in sources)
+        wanted = sum(c.tasks(self._spark) for c in connectors if isinstance(c, Tasks))
+        wanted += len(busy) < len(self.queries)
+        context = self._spark.sparkContext
+        if wanted > context.defaultParallelism:
+            raise TaskSlotsError(
+                [query.name for query in busy],
+                wanted=wanted,
+                slots=context.defaultParallelism,
+                master=str(context.master),
+            )
+
     def _refuse_if_nothing_landed(self, query: Query) -> None:
         live = {source.name for source in self._read_directly(query)}
         for name in query.after:
@@ -225,7 +251,7 @@ class Runner:
         frame = answer(self._graph, table.name, read)
         hold_to_declaration(table, frame)
         if query.kind == "stream":
-            hold_to_mode(table, frame)
+            hold_to_mode(table, frame, table.mode)
         sink = open_table_sink(table, frame, self._home, epoch=self._lease.epoch)
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
@@ -233,9 +259,14 @@ class Runner:
 
     def _open_serve(self, query: Query, serve: Serve) -> ServeRun:
         self._refuse_if_nothing_landed(query)
-        frame = answer(self._graph, serve.name, self._streams)
+        trigger = self._trigger(query)
+        streams = Streams(self._graph, self._spark, self._home, trigger)
+        with made_by(self._graph) as made:
+            frame = answer(self._graph, serve.name, streams)
         hold_to_sinks(serve, frame)
-        hold_to_mode(serve, frame)
+        said = self._graph.trigger_of(serve)
+        FaultsError.raise_for(unfit_operators(serve, trigger, said, frame, made))
+        hold_to_mode(serve, frame, serve.mode_in(trigger))
         [sink] = (sink for sink in serve.to if isinstance(sink, SparkSink))
         log = CheckpointLog(self._home.checkpoint(serve.name))
         return ServeRun(serve, sink, frame, log, self._manner.launch)
@@ -257,7 +288,7 @@ class Runner:
     def _trigger(self, query: Query) -> Trigger:
         if self._manner.trigger is not None:
             return self._manner.trigger
-        return Trigger.parse(query.dataset.trigger or "default")
+        return Trigger.parse(self._graph.trigger_of(query.dataset))
 
     def _start(self, supervised: Supervised) -> None:
         try:

@@ -34,8 +34,8 @@ class ServeRun:
         log: CheckpointLog,
         launch: Launch = DataStreamWriter.start,
     ) -> None:
-        self.name = serve.name
-        self._writer = sink.writer(frame).outputMode(serve.mode or "append")
+        self.name, self._serve = serve.name, serve
+        self._writer = sink.writer(frame)
         self._log, self._launch = log, launch
         self._query: StreamingQuery | None = None
         self._stopping = self._ends_by_itself = False
@@ -79,7 +79,7 @@ class ServeRun:
         """
         refuse_if_damaged(self.name, self._log.path, Facts())
         self._stopping, self._ends_by_itself = False, trigger.kind == "once"
-        writer = self._writer.queryName(self.name)
+        writer = self._writer.queryName(self.name).outputMode(self._serve.mode_in(trigger))
         writer = writer.option("checkpointLocation", str(self._log.path))
         self._query = self._launch(triggered(writer, trigger))
 

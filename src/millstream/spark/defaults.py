@@ -42,6 +42,8 @@ _EVERYWHERE = {
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled": "true",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    # Of real time: how far it has come is noted at most this often; Spark's own least is 5 s.
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
     # Python: a record may be 10 MB, so a batch of them is bounded in bytes as well.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),

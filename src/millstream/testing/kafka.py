@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +21,8 @@ from millstream.spark.java import find_java
 from millstream.spark.report import silent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import SparkSession
 
     from millstream.spark.report import Report
@@ -207,6 +210,16 @@ class Topics:
         producer = self._producer({})
         try:
             self._send(producer, topic, values, partition)
+        finally:
+            producer.close()
+
+    @contextmanager
+    def sender(self, topic: str) -> Iterator[Callable[[str], None]]:
+        """Give a function that appends a record without waiting; at the end all are there."""
+        producer = self._producer({"linger.ms": "0"})
+        record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord
+        try:
+            yield lambda value: producer.send(record(topic, value.encode()))
         finally:
             producer.close()
 

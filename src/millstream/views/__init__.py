@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import catalogue, concealed
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
-from millstream.model.trigger import Trigger
 from millstream.observe import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from millstream.lake.delta import Facts
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, SourceEntry, TableEntry
-    from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.run.batch import BatchTable, Comparison
@@ -110,7 +108,7 @@ class CheckView:
     @staticmethod
     def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
         """Show what a check found."""
-        guarantees = {serve.name: guarantee_of(serve) for serve in graph.serves}
+        guarantees = {serve.name: graph.guarantee_of(serve) for serve in graph.serves}
         shown = tuple(FaultView.of(fault) for fault in faults)
         return CheckView(AppView.of(graph), shown, guarantees)
 
@@ -306,15 +304,6 @@ class NewView:
 def to_json(view: object) -> str:
     """Write a view as one line of JSON."""
     return json.dumps(_shape(view), default=_to_text, ensure_ascii=False)
-
-
-def guarantee_of(serve: Serve) -> str | None:
-    """Say how often the rows of a served answer arrive; None while its trigger cannot be read."""
-    try:
-        trigger = Trigger.parse(serve.trigger or "default")
-    except ValueError:
-        return None
-    return " or ".join(dict.fromkeys(sink.guarantee(trigger) for sink in serve.to))
 
 
 def look(

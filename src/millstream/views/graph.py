@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.model.dataset import Serve, Source, Table
-from millstream.views import AppView, guarantee_of
+from millstream.model.dataset import Serve, Source, Table, View
+from millstream.views import AppView
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -26,6 +26,7 @@ class NodeView:
     live: bool
     mode: str | None
     key: tuple[str, ...]
+    trigger: str | None
     guarantee: str | None
     """How often the rows of a served answer arrive."""
     reads: tuple[str, ...]
@@ -34,8 +35,8 @@ class NodeView:
     line: int
 
     @staticmethod
-    def of(dataset: Dataset, read_by: tuple[str, ...]) -> NodeView:
-        """Show a dataset."""
+    def of(graph: Graph, dataset: Dataset, read_by: tuple[str, ...]) -> NodeView:
+        """Show a dataset of a graph."""
         source = dataset if isinstance(dataset, Source) else None
         table = dataset if isinstance(dataset, Table) else None
         serve = dataset if isinstance(dataset, Serve) else None
@@ -47,7 +48,8 @@ class NodeView:
             live=bool(source and source.live),
             mode=table.mode if table else serve.mode if serve else None,
             key=table.key if table else (),
-            guarantee=guarantee_of(serve) if serve else None,
+            trigger=None if isinstance(dataset, View) else graph.trigger_of(dataset),
+            guarantee=graph.guarantee_of(serve) if serve else None,
             reads=dataset.reads,
             read_by=read_by,
             file=dataset.at.file,
@@ -56,7 +58,9 @@ class NodeView:
 
     def __str__(self) -> str:
         mode = f"{self.mode} by {', '.join(self.key)}" if self.key else self.mode
-        words = (self.kind, self.connector, "live" if self.live else None, mode, self.guarantee)
+        trigger = self.trigger if self.kind == "serve" and self.trigger != "default" else None
+        live = "live" if self.live else None
+        words = (self.kind, self.connector, live, mode, trigger, self.guarantee)
         return " · ".join(word for word in words if word)
 
 
@@ -73,7 +77,8 @@ class GraphView:
         readers = graph.readers
         ordered = tuple(graph.datasets.values()) if graph.cycle else graph.ordered
         shown = (d for d in ordered if chosen is None or d.name in chosen)
-        return GraphView(AppView.of(graph), tuple(NodeView.of(d, readers[d.name]) for d in shown))
+        nodes = tuple(NodeView.of(graph, d, readers[d.name]) for d in shown)
+        return GraphView(AppView.of(graph), nodes)
 
     @property
     def edges(self) -> Iterator[tuple[str, str]]:

@@ -113,7 +113,7 @@ class ShownView:
         if name not in datasets and name not in home.tables:
             raise UnknownDatasetError(name, known=sorted({*datasets, *home.tables}))
         dataset = datasets.get(name)
-        node = NodeView.of(dataset, graph.readers[name]) if graph and dataset else None
+        node = NodeView.of(graph, dataset, graph.readers[name]) if graph and dataset else None
         declared = DeclaredView.of(dataset) if dataset else None
         if isinstance(dataset, View):
             return ShownView(name, node, declared, None, (), (), None)

@@ -1,0 +1,89 @@
+"""Faults of triggers: what cannot run without batches, as far as it is known without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.check.tables import stored_inputs
+from millstream.errors import (
+    TriggerInputError,
+    TriggerModeError,
+    TriggerSinkError,
+    TriggerTargetError,
+)
+from millstream.model.dataset import RowWise, Serve, Source, View
+from millstream.model.trigger import Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.errors import MillstreamError
+    from millstream.model.dataset import Dataset
+    from millstream.model.graph import Graph
+
+_CAN_BE_READ = {"realtime": "ms.Kafka", "continuous": "ms.Kafka or ms.Rate"}
+_DECODED_BY_SPARK = ("json", "text", "rows")
+_CAN_BE_WRITTEN = ("ms.Kafka", "ms.Console")
+
+
+def unfit_triggers(graph: Graph) -> Iterator[MillstreamError]:
+    """Datasets with a trigger without batches that are, read or write what needs batches."""
+    if graph.cycle:
+        return
+    for dataset in graph.declared:
+        trigger = _row_wise_trigger(graph, dataset)
+        if trigger is None or isinstance(dataset, View):
+            continue
+        if isinstance(dataset, Serve):
+            yield from _unfit_serve(graph, dataset, trigger)
+        elif not (isinstance(dataset, Source) and dataset.live):
+            kind = type(dataset).__name__.lower()
+            yield TriggerTargetError(
+                dataset.name, kind=kind, trigger=graph.trigger_of(dataset), at=dataset.at
+            )
+
+
+def _row_wise_trigger(graph: Graph, dataset: Dataset) -> Trigger | None:
+    if isinstance(dataset, View):
+        return None
+    try:
+        trigger = Trigger.parse(graph.trigger_of(dataset))
+    except ValueError:
+        return None
+    return trigger if trigger.is_row_wise else None
+
+
+def _unfit_serve(graph: Graph, serve: Serve, trigger: Trigger) -> Iterator[MillstreamError]:
+    said = graph.trigger_of(serve)
+    for name in stored_inputs(graph, serve.name):
+        if unfit := _unfit_input(graph.datasets[name], trigger):
+            why, instead = unfit
+            yield TriggerInputError(
+                serve.name, trigger=said, reads=name, why=why, instead=instead, at=serve.at
+            )
+    for sink in serve.to:
+        if not (isinstance(sink, RowWise) and trigger.kind in sink.row_wise):
+            kind = type(sink).__name__
+            yield TriggerSinkError(
+                serve.name, trigger=said, sink=kind, can=_CAN_BE_WRITTEN, at=serve.at
+            )
+    if trigger.kind == "realtime" and serve.mode not in (None, "update"):
+        yield TriggerModeError(serve.name, trigger=said, mode=str(serve.mode), at=serve.at)
+
+
+def _unfit_input(dataset: Dataset, trigger: Trigger) -> tuple[str, str] | None:
+    """Say why a dataset cannot be read without batches, and what can."""
+    if not isinstance(dataset, Source):
+        return "a table, whose rows come in batches", "read a live source"
+    if not dataset.live:
+        return "which is landed in batches", f"declare {dataset.name!r} with live=True"
+    connector = dataset.connector
+    if not (isinstance(connector, RowWise) and trigger.kind in connector.row_wise):
+        why = f"which ms.{type(connector).__name__} gives in batches"
+        return why, f"read it from {_CAN_BE_READ[trigger.kind]}"
+    if (form := connector.codec.format) not in _DECODED_BY_SPARK:
+        return f"whose {form} values are decoded in Python", "send them as JSON or text"
+    if trigger.kind == "continuous" and dataset.expect.rules:
+        why = "whose rules reject rows that nothing would count"
+        return why, "put the rules into the query, use trigger='realtime'"
+    return None

@@ -1,0 +1,193 @@
+"""Which operators of a query cannot run without batches, and which line of the user's made them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from millstream.declare import SqlFunction
+from millstream.errors import Location, TriggerOperatorError, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+    from millstream.model.dataset import Serve
+    from millstream.model.graph import Graph
+    from millstream.model.trigger import Trigger
+
+    Made = Sequence[tuple[Location, DataFrame]]
+
+_ALLOWED = "org.apache.spark.sql.execution.streaming.runtime.RealTimeModeAllowlist$"
+_MAPS = (
+    *("Project", "Filter", "MapElements", "MapPartitions", "DeserializeToObject"),
+    *("SerializeFromObject", "SubqueryAlias", "TypedFilter", "View"),
+    *("StreamingRelationV2", "StreamingRelation"),
+)
+"""What continuous mode runs, as Spark's UnsupportedOperationChecker has it."""
+_WHOLE = (True, False)
+"""How a class is looked for: to be used, and not by Spark's own loader."""
+_NOW = frozenset(("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"))
+_BUILT_IN = "use built-in functions (pyspark.sql.functions)"
+_STATELESS = "leave it to whoever reads the topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What a user would call an operator, and what can take its place without batches."""
+
+    name: str
+    instead: str
+
+
+_AGGREGATION = Operator("an aggregation", _STATELESS)
+_DEDUP = Operator("dropDuplicates", _STATELESS)
+_STATE = Operator("keyed state", _STATELESS)
+_PYTHON = Operator("a function in Python", _BUILT_IN)
+_SHUFFLED_JOIN = Operator(
+    "a join without broadcast", "join on equal columns with F.broadcast(…) of the reference data"
+)
+_JOIN = Operator("a join", "use trigger='realtime', which has broadcast joins")
+_REPARTITION = Operator("a repartitioning", "leave it out")
+_OPERATORS = {
+    name: operator
+    for names, operator in (
+        ("HashAggregate ObjectHashAggregate SortAggregate Aggregate", _AGGREGATION),
+        ("StateStoreSave StateStoreRestore Window SessionWindowStateStoreSave", _AGGREGATION),
+        ("SessionWindowStateStoreRestore MergingSessions UpdatingSessions", _AGGREGATION),
+        ("StreamingDeduplicate StreamingDeduplicateWithinWatermark", _DEDUP),
+        ("Deduplicate DeduplicateWithinWatermark Distinct", _DEDUP),
+        ("FlatMapGroupsWithState TransformWithState TransformWithStateInPySpark", _STATE),
+        ("FlatMapGroupsInPandasWithState TransformWithStateInPandas", _STATE),
+        ("ArrowEvalPython BatchEvalPython MapInPandas MapInArrow PythonMapInArrow", _PYTHON),
+        ("FlatMapGroupsInPandas FlatMapGroupsInArrow AggregateInPandas", _PYTHON),
+        ("SortMergeJoin ShuffledHashJoin BroadcastNestedLoopJoin CartesianProduct", _SHUFFLED_JOIN),
+        ("Join", _JOIN),
+        ("StreamingSymmetricHashJoin", Operator("a join of two streams", _STATELESS)),
+        ("Union", Operator("a union", "use trigger='realtime', or a serve for each part")),
+        ("Generate", Operator("explode", "use trigger='realtime'")),
+        ("EventTimeWatermark", Operator("a watermark", "leave it out")),
+        ("CollectMetrics", Operator("observe", "use trigger='realtime'")),
+        ("Sort", Operator("a sort", "leave it out")),
+        ("GlobalLimit LocalLimit StreamingGlobalLimit StreamingLocalLimit", _STATE),
+        ("ShuffleExchange Repartition RepartitionByExpression Coalesce", _REPARTITION),
+    )
+    for name in names.split()
+}
+
+
+@contextmanager
+def made_by(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
+    """Take note of every DataFrame that a line or a query of the app makes, in this order."""
+    files = {dataset.at.file for dataset in graph.declared}
+    made: list[tuple[Location, DataFrame]] = []
+
+    def look(frame: FrameType, event: str, value: Any) -> None:
+        if event != "return" or not isinstance(value, DataFrame) or frame.f_back is None:
+            return
+        if frame.f_code is SqlFunction.__call__.__code__:
+            made.append((frame.f_locals["self"].place(1), value))
+        elif (file := relative(frame.f_back.f_code.co_filename)) in files:
+            made.append((Location(file, frame.f_back.f_lineno), value))
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield made
+    finally:
+        sys.setprofile(before)
+
+
+def unfit_operators(
+    serve: Serve, trigger: Trigger, said: str, frame: DataFrame, made: Made
+) -> tuple[TriggerOperatorError, ...]:
+    """Find every operator of an answer that cannot run in a trigger, and the line that made it.
+
+    Args:
+        serve: What the answer is of.
+        trigger: When it runs.
+        said: The same, as the user wrote it.
+        frame: The answer.
+        made: All that was made on the way to it.
+    """
+    if not trigger.is_row_wise:
+        return ()
+    unfit = _in_real_time if trigger.kind == "realtime" else _continuously
+    places = [(place, unfit(earlier)) for place, earlier in made if earlier.isStreaming]
+    found = []
+    for operator in unfit(frame):
+        at = next((place for place, operators in places if operator in operators), serve.at)
+        found.append(
+            TriggerOperatorError(
+                serve.name, trigger=said, operator=operator.name, instead=operator.instead, at=at
+            )
+        )
+    return tuple(found)
+
+
+def _in_real_time(frame: DataFrame) -> dict[Operator, None]:
+    """Hold the physical plan to Spark's list of operators, above the streams that it reads."""
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    allowed = _operators_in_real_time(jvm)
+    refused: dict[Operator, None] = {}
+
+    def walk(node: Any) -> bool:
+        children = node.children()
+        parts = [walk(children.apply(n)) for n in range(children.size())]
+        name = str(node.getClass().getName())
+        if not parts:
+            return name.endswith(".StreamingRelationExec")
+        if any(parts) and not allowed.contains(name):
+            refused.setdefault(_operator(name.rpartition(".")[2].removesuffix("Exec")))
+        return any(parts)
+
+    # What SQL gives is planned as a stream only if something is built on it.
+    execution = frame.select("*")._jdf.queryExecution()
+    walk(execution.queryExecutionForExplain().sparkPlan())
+    return refused
+
+
+def _continuously(frame: DataFrame) -> dict[Operator, None]:
+    """Hold the plan to the operators that continuous mode has."""
+    refused: dict[Operator, None] = {}
+
+    def walk(node: Any) -> None:
+        children = node.children()
+        for n in range(children.size()):
+            walk(children.apply(n))
+        if node.isStreaming() and (name := str(node.nodeName())) not in _MAPS:
+            refused.setdefault(_operator(name))
+        for expression in _expressions(node):
+            if expression in _NOW:
+                refused.setdefault(Operator("the current time", "take the time of the record"))
+            if expression in ("PythonUDF", "PythonUDAF"):
+                refused.setdefault(_PYTHON)
+
+    walk(frame._jdf.queryExecution().analyzed())
+    return refused
+
+
+def _expressions(node: Any) -> Iterator[str]:
+    todo = [node.expressions()]
+    while todo:
+        found = todo.pop()
+        for n in range(found.size()):
+            expression = found.apply(n)
+            yield str(expression.getClass().getSimpleName())
+            todo.append(expression.children())
+
+
+def _operators_in_real_time(jvm: Any) -> Any:
+    """Read the list that Spark keeps to itself."""
+    kind = jvm.org.apache.spark.util.Utils.classForName(_ALLOWED, *_WHOLE)
+    [field] = (f for f in kind.getDeclaredFields() if f.getName().endswith("allowedOperators"))
+    field.setAccessible(_WHOLE[0])
+    return field.get(None)
+
+
+def _operator(name: str) -> Operator:
+    return _OPERATORS.get(name, Operator(f"Spark's {name}", "leave it out"))
