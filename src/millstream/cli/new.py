@@ -56,6 +56,7 @@ def make(name: str, template: str, folder: Path) -> NewView:
     files = {TEMPLATES / "gitignore": ".gitignore", **_files(template)}
     for file, written_as in files.items():
         text = file.read_text().replace(f'App("{template}")', f'App("{name}")')
+        text = text.replace(f"examples/{template}/", "")
         (folder / written_as).parent.mkdir(exist_ok=True)
         (folder / written_as).write_text(text)
     return NewView(name, str(folder), template, tuple(sorted(files.values())))

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from millstream.testing.script import Script
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of tests that need Spark."""
+    config.addinivalue_line("markers", "spark: needs a JVM; set by the fixtures spark and stream")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that need Spark, so that `-m "not spark"` leaves them out."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests, with the settings that apps run with."""

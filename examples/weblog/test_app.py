@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from examples.weblog.traffic import lines, write
 
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from millstream.app import App
     from millstream.testing import Script
 
-WEBLOG = Path(__file__).parents[2] / "examples" / "weblog"
+WEBLOG = Path(__file__).parent
 FACES = {"python": WEBLOG / "app.py", "sql": WEBLOG / "sql"}
+TRAFFIC = runpy.run_path(str(WEBLOG / "traffic.py"))
+lines, write = TRAFFIC["lines"], TRAFFIC["write"]
 TABLES = ("per_minute", "by_page", "top_pages", "slowest")
 
 
@@ -84,8 +86,6 @@ def hold_a_morning(s: Script) -> dict[str, list[object]]:
     return {name: list(s.table(name).rows()) for name in TABLES}
 
 
-@pytest.mark.spark
-@pytest.mark.slow
 def test_python_and_sql_give_equal_tables(stream: Callable[..., Script]) -> None:
     answers = {}
     for face in FACES:
@@ -105,15 +105,11 @@ def test_python_and_sql_give_equal_tables(stream: Callable[..., Script]) -> None
     assert answers["python"] == answers["sql"]
 
 
-@pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.parametrize("face", FACES)
 def test_batch_is_stream_is_replay(face: str, spark: SparkSession) -> None:
     assert_prefix_consistent(app_in(face), list(lines(12, seed=3)), runs=2, spark=spark)
 
 
-@pytest.mark.spark
-@pytest.mark.slow
 def test_a_log_on_disk_is_read_alike_and_every_line_is_accounted_for(
     folder: Path, tmp_path: Path, spark: SparkSession
 ) -> None:
