@@ -1,8 +1,9 @@
 """Run every measurement."""
 
-from bench import frame, latency, query, verbs
+from bench import first, frame, latency, query, verbs
 
 verbs.main()
 query.main()
+first.main()
 frame.main()
 latency.main()

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a JVM or a broker, and begin with the slow files.
+    """Mark what needs a broker, and begin with the slow files.
 
     Of two processes side by side, none then has to wait long for the other.
     """
     for item in items:
-        for needed in {"spark", "broker"} & {*getattr(item, "fixturenames", ())}:
-            item.add_marker("kafka" if needed == "broker" else needed)
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker("kafka")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
