@@ -3,7 +3,7 @@ BIN := .venv/bin
 UV := build/bootstrap/bin/uv
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup demo test lint bench chaos cluster lock clean machine
+.PHONY: help setup demo test services lint bench chaos cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,10 +16,17 @@ demo: setup ## Run an example application for a minute
 	@$(BIN)/millstream run examples/etl/app.py --for 60s --home build/demo
 	@$(BIN)/millstream query examples/etl/app.py "SELECT device, average FROM hottest ORDER BY average DESC" --home build/demo
 
-TOGETHER ?= 2
+test: setup services lint ## Check style, types, layers and behaviour: what CI runs
+	$(BIN)/pytest
 
-test: setup lint ## Check style, types, layers and behaviour: what CI runs
-	$(BIN)/pytest -n $(TOGETHER) --dist loadfile --no-loadscope-reorder
+MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \
+  $(if $(shell command -v redis-server),,redis-server))
+
+services: ## Install the servers that tests start: Postgres and Redis
+	@test -z "$(MISSING)" || test "$$(id -u)" = 0 || { echo \
+	  "Tests start servers that are not on this machine: sudo apt-get install $(MISSING), or pytest --no-services"; exit 1; }
+	@test -z "$(MISSING)" || { echo "  services  installing $(MISSING), which tests start for themselves"; \
+	  apt-get update -qq && apt-get install -qq -y --no-install-recommends $(MISSING) >/dev/null; }
 
 lint: $(BIN)/.installed ## Check style, types and layers
 	$(BIN)/ruff check

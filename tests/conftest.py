@@ -1,4 +1,4 @@
-"""What all tests share besides the kit's own fixtures: their order, and one Kafka broker."""
+"""What all tests share besides the kit's own fixtures: one server of each kind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.testing.kafka import Broker, Topics
+from millstream.testing.postgres import Postgres
+from millstream.testing.redis import Redis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,16 +16,38 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a broker, and begin with the slow files.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-services",
+        action="store_true",
+        help="leave out the tests that need Postgres or Redis; without it, they fail",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a broker, leave out what is not wanted, and begin with the slow files.
 
     Of two processes side by side, none then has to wait long for the other.
     """
     for item in items:
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker("kafka")
+        if config.getoption("--no-services") and item.get_closest_marker("services"):
+            item.add_marker(pytest.mark.skip(reason="--no-services"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[Redis]:
+    with Redis() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

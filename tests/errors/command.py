@@ -64,7 +64,9 @@ SAMPLES = (
     ),
     UsageError(command="millstream show", cause="it takes NAME, or --settings"),
     UnknownDatasetError("payd", known=["orders", "paid"]),
-    UnknownTemplateError("shp", known=["billing", "etl", "shop", "votes", "weblog", "wordcount"]),
+    UnknownTemplateError(
+        "shp", known=["billing", "etl", "serving", "shop", "votes", "weblog", "wordcount"]
+    ),
     AppNameRefusedError("My Shop", usable="my_shop"),
     FolderTakenError("shop"),
     DriverElsewhereError(HOME, pid=4711, host="mill"),

@@ -23,12 +23,15 @@ SAMPLES = (
     UnknownProfileError("pord", known=["default", "prod"], file="millstream.toml"),
     UnknownProfileError("prod", known=(), file=None),
     UnknownKeyError(
-        "hoem", table="profile.default", known=["home", "master", "sources", "spark"], at=AT
+        "hoem",
+        table="profile.default",
+        known=["home", "master", "serve", "sources", "spark"],
+        at=AT,
     ),
     ValueRefusedError("sources.orders.rate", got="'fast' (a text)", expected="an integer", at=AT),
     KeyRequiredError("orders", kind="kafka", key="topic", at=AT),
     UnknownSourceError("ordrs", declared=["orders"], at=AT),
-    UnknownKindError("kafak", source="orders", known=KINDS, at=AT),
+    UnknownKindError("kafak", name="orders", known=KINDS, at=AT),
     ColumnsFixedError("orders", kind="rate", gives="timestamp TIMESTAMP, value BIGINT", at=AT),
     SparkSettingRefusedError(
         "spark.sql.session.timeZone", why="event times are judged in UTC", at=AT

@@ -62,35 +62,40 @@ class KeyRequiredError(DeclarationError):
 
     code = "KEY_REQUIRED"
 
-    def __init__(self, source: str, *, kind: str, key: str, at: Location) -> None:
+    def __init__(self, name: str, *, kind: str, key: str, at: Location, of: str = "source") -> None:
         super().__init__(
-            f"source {source!r} has kind {kind!r} and no {key!r}",
+            f"{of} {name!r} has kind {kind!r} and no {key!r}",
             fix=f"say it: {key} = …",
             at=at,
         )
 
 
 class UnknownSourceError(DeclarationError):
-    """A source is bound that the app does not declare."""
+    """A source or served answer is bound that the app does not declare."""
 
     code = "UNKNOWN_SOURCE"
 
-    def __init__(self, name: str, *, declared: Sequence[str], at: Location) -> None:
+    def __init__(
+        self, name: str, *, declared: Sequence[str], at: Location, of: str = "source"
+    ) -> None:
+        there = "sources" if of == "source" else "served answers"
         super().__init__(
-            f"source {name!r} is bound, but the app does not declare it",
-            fix=f"{closest(name, declared)}sources are {listed(declared)}",
+            f"{of} {name!r} is bound, but the app does not declare it",
+            fix=f"{closest(name, declared)}{there} are {listed(declared)}",
             at=at,
         )
 
 
 class UnknownKindError(DeclarationError):
-    """A source is bound to a kind of connector that does not exist."""
+    """A source or served answer is bound to a kind that does not exist."""
 
     code = "UNKNOWN_KIND"
 
-    def __init__(self, kind: str, *, source: str, known: Sequence[str], at: Location) -> None:
+    def __init__(
+        self, kind: str, *, name: str, known: Sequence[str], at: Location, of: str = "source"
+    ) -> None:
         super().__init__(
-            f"source {source!r} has kind {kind!r}",
+            f"{of} {name!r} has kind {kind!r}",
             fix=f"{closest(kind, known)}kinds are {listed(known)}",
             at=at,
         )

@@ -13,7 +13,7 @@ class NotASinkError(DeclarationError):
     def __init__(self, serve: str, *, got: str, at: Location) -> None:
         super().__init__(
             f"serve {serve!r} has to={got}",
-            fix="serve it to ms.Kafka(…) or ms.Console()",
+            fix="serve it to ms.SQLite, ms.Postgres, ms.Redis, ms.Kafka or ms.Console",
             at=at.of("to"),
         )
 

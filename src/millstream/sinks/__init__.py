@@ -1,0 +1,1 @@
+"""Serving stores: each writes a batch exactly once, by one protocol (`fence`)."""

@@ -1,0 +1,53 @@
+"""What can be said of a store that keeps rows by key, and what goes together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import StoreModeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.errors import Location, MillstreamError
+
+
+def named(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Take one name for a list of one.
+
+    >>> named("page"), named(["page", "day"])
+    (('page',), ('page', 'day'))
+    """
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def keyless_update(
+    store: str, sink: Any, serve: str, mode: str, at: Location
+) -> Iterator[MillstreamError]:
+    """Rows that change, and nothing that says which row is which."""
+    if sink.key:
+        return
+    why, use = "", 'say which columns identify a row: key=["…"]'
+    if mode == "update":
+        why = "mode='update' changes rows, and no key says which"
+    elif sink.delete_when:
+        why = "delete_when deletes rows, and no key says which"
+    elif sink.newest_by:
+        why = "newest_by chooses between rows with one key, and there is no key"
+    if why:
+        yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+
+
+def unheld_order(
+    store: str, sink: Any, serve: str, mode: str, at: Location
+) -> Iterator[MillstreamError]:
+    """Options that would not do what they say."""
+    if sink.newest_by and sink.delete_when:
+        why = "a deleted row leaves nothing behind to compare newest_by with, so that an older row "
+        use = "leave newest_by out, or keep the row and mark it as deleted in a column"
+        yield StoreModeError(store, serve=serve, why=f"{why}would bring it back", use=use, at=at)
+    if mode == "complete" and (sink.newest_by or sink.delete_when):
+        option = "newest_by" if sink.newest_by else "delete_when"
+        why = f"mode='complete' replaces all rows, so that {option} has nothing to do"
+        use = f"leave {option} out, or filter in the query"
+        yield StoreModeError(store, serve=serve, why=why, use=use, at=at)

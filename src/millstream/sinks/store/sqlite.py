@@ -1,0 +1,241 @@
+"""Tables of SQLite, open: a batch and its fence are one transaction of one file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import (
+    NothingServedError,
+    StoreFailedError,
+    StoreUnreachableError,
+)
+from millstream.sinks import sql
+from millstream.sinks.fence import lets_in, passed, taken
+from millstream.sinks.shape import columns_from_json, columns_to_json
+from millstream.sinks.store import RowsRefusedError, Written, keyed, parted, salvage
+from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
+from millstream.sinks.store.value import as_scalars, from_store, scalar_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from millstream.sinks.fence import Driver, Fence, Place, Turn
+    from millstream.sinks.shape import Column, Shape
+    from millstream.sinks.sqlite import SQLite
+    from millstream.sinks.store import Refused, Rows, Settle
+
+_WAIT_S = 30.0
+"""How long a writer waits for another process to let go of the file."""
+
+_TYPES = {
+    "boolean": "INTEGER",
+    "byte": "INTEGER",
+    "short": "INTEGER",
+    "integer": "INTEGER",
+    "long": "INTEGER",
+    "float": "REAL",
+    "double": "REAL",
+    "binary": "BLOB",
+}
+"""All else is text: times in UTC, decimals, JSON."""
+
+_AFFINITIES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", "TEXT"),
+               ("BLOB", "BLOB"), ("REAL", "REAL"), ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
+_REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
+
+
+class Table:
+    """A table open for writing."""
+
+    def __init__(self, sink: SQLite, shape: Shape, driver: Driver) -> None:
+        self.place = sink.place(shape.dataset)
+        self._shape, self._driver, self._target = shape, driver, sink.target(shape.dataset)
+        self._name = sql.quoted(self._target)
+        self._fences = sql.FenceTable(sql.FENCE, "?")
+        with _told(self.place):
+            Path(sink.path).parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(
+                sink.path, _WAIT_S, isolation_level=None, check_same_thread=False
+            )
+            # Below FULL, the last commits before a power cut may be lost.
+            self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+            self._prepare()
+
+    def take(self) -> Fence:
+        """Write this driver's epoch beside the table."""
+        with _told(self.place), self._transaction():
+            fence = taken(self.fence(), self._driver, self.place)
+            columns = columns_to_json(self._shape.columns)
+            self._db.execute(self._fences.put, sql.fence_values(self._target, fence, columns))
+        return fence
+
+    def fence(self) -> Fence | None:
+        """Look at the fence."""
+        with _told(self.place):
+            found = self._db.execute(self._fences.select, (self._target,)).fetchone()
+        return sql.fence_from(found)
+
+    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+        """Write a batch and its fence in one transaction."""
+        with _told(self.place), self._transaction():
+            held = self.fence()
+            if not lets_in(held, self._driver, turn, self.place):
+                assert held is not None
+                return Written(applied=False, fence=held)
+            assert held is not None
+            if self._shape.mode == "complete":
+                self._db.execute(f"DELETE FROM {self._name}")
+            refused: list[Refused] = []
+            for part in rows():
+                kept, lacking = keyed(part, self._shape.key)
+                refused += lacking + salvage(kept, self._apply)
+            fence = passed(held, turn, settle(refused))
+            self._db.execute(self._fences.advance, sql.advance_values(self._target, fence))
+        return Written(applied=True, fence=fence, refused=tuple(refused))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _apply(self, rows: pa.Table) -> None:
+        kept, gone = parted(rows)
+        self._db.execute("SAVEPOINT part")
+        try:
+            self._db.executemany(self._insert, as_scalars(kept, self._shape.columns))
+            if gone is not None:
+                self._db.executemany(self._delete, as_scalars(gone, self._key_columns))
+        except _REFUSALS as error:
+            self._db.execute("ROLLBACK TO part")
+            raise RowsRefusedError(str(error)) from error
+        finally:
+            self._db.execute("RELEASE part")
+
+    @property
+    def _key_columns(self) -> tuple[Column, ...]:
+        return tuple(c for name in self._shape.key for c in self._shape.columns if c.name == name)
+
+    @property
+    def _insert(self) -> str:
+        marks = ", ".join("?" * len(self._shape.columns))
+        return (
+            f"INSERT INTO {self._name} ({sql.listed(self._shape.names)}) VALUES ({marks})"
+            f"{sql.on_conflict(self._shape, self._name)}"
+        )
+
+    @property
+    def _delete(self) -> str:
+        same = " AND ".join(f"{sql.quoted(name)} = ?" for name in self._shape.key)
+        return f"DELETE FROM {self._name} WHERE {same}"
+
+    def _prepare(self) -> None:
+        with self._transaction():
+            self._db.execute(self._fences.create)
+            held = self._db.execute(f"PRAGMA table_info({self._name})").fetchall()
+            wanted = {c.name: _wanted(c) for c in self._shape.columns}
+            if not held:
+                types = {name: column.type for name, column in wanted.items()}
+                self._db.execute(sql.create_table(self._name, types, self._shape.key))
+                return
+            columns = {name: _held(kind, *rest) for _, name, kind, *rest in held}
+            for name in columns_to_add(columns, wanted, self._shape, self.place):
+                column = f"{sql.quoted(name)} {wanted[name].type}"
+                self._db.execute(f"ALTER TABLE {self._name} ADD COLUMN {column}")
+            self._hold_to_key(held)
+
+    def _hold_to_key(self, held: Sequence[Any]) -> None:
+        if not self._shape.key or self._shape.mode == "complete":
+            return
+        indexes = [{row[1] for row in held if row[5]}]
+        for index in self._db.execute(f"PRAGMA index_list({self._name})").fetchall():
+            if index[2] and not index[4]:
+                found = self._db.execute(f"PRAGMA index_info({sql.quoted(index[1])})")
+                indexes.append({row[2] for row in found.fetchall()})
+        hold_to_key(indexes, self._shape, self.place, self._name)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+class Lookup:
+    """A table open for look-ups."""
+
+    def __init__(self, sink: SQLite, dataset: str) -> None:
+        self._place, self._target = sink.place(dataset), sink.target(dataset)
+        if not Path(sink.path).exists():
+            raise NothingServedError(self._place.name)
+        address = f"{Path(sink.path).absolute().as_uri()}?mode=ro"
+        with _told(self._place):
+            self._db = sqlite3.connect(address, _WAIT_S, uri=True, check_same_thread=False)
+            columns = self._known_columns()
+        if columns is None:
+            self._db.close()
+            raise NothingServedError(self._place.name)
+        self._columns = {column.name: column for column in columns_from_json(columns)}
+
+    def _known_columns(self) -> str | None:
+        there = self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (sql.FENCE,))
+        if there.fetchone() is None:
+            return None
+        fences = sql.FenceTable(sql.FENCE, "?")
+        found = self._db.execute(fences.columns, (self._target,)).fetchone()
+        return str(found[0]) if found else None
+
+    def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Give the row of a key."""
+        same = " AND ".join(f"{sql.quoted(name)} = ?" for name in key)
+        values = [scalar_of(value, self._columns[name]) for name, value in key.items()]
+        query = f"SELECT {sql.listed(self._columns)} FROM {sql.quoted(self._target)} WHERE {same}"
+        with _told(self._place):
+            row = self._db.execute(query, values).fetchone()
+        if row is None:
+            return None
+        columns = self._columns.values()
+        return {c.name: from_store(value, c) for c, value in zip(columns, row, strict=True)}
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._db.close()
+
+
+def _wanted(column: Column) -> Wanted:
+    kind = _TYPES.get(column.type, "TEXT")
+    return Wanted(kind, (kind, "BLOB"))
+
+
+def _held(declared: str, is_required: int, default: object, in_key: int) -> Held:
+    is_filled = default is not None or (in_key and declared.upper() == "INTEGER")
+    return Held(declared, _affinity(declared), bool(is_required) and not is_filled)
+
+
+def _affinity(declared: str) -> str:
+    """Say what SQLite makes of a declared type: https://sqlite.org/datatype3.html, 3.1."""
+    if not declared:
+        return "BLOB"
+    return next((kind for part, kind in _AFFINITIES if part in declared.upper()), "NUMERIC")
+
+
+@contextmanager
+def _told(place: Place) -> Iterator[None]:
+    """Have SQLite's errors told as what they mean."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+        if code is not None and code & 0xFF in busy:
+            raise StoreUnreachableError(place.name, why=str(error)) from error
+        raise StoreFailedError(place.name, why=str(error)) from error
+    except OSError as error:
+        raise StoreFailedError(place.name, why=error.strerror or str(error)) from error

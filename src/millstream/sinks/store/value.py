@@ -1,0 +1,140 @@
+"""Values on their way into a store, and back: Arrow columns as text and numbers."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from millstream.sinks.shape import NESTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from millstream.sinks.shape import Column
+
+    Values = pa.ChunkedArray[Any]
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_FLOATS = ("float", "double")
+_READ: dict[str, Callable[[Any], Any]] = {
+    "boolean": lambda value: bool(int(value)),
+    **dict.fromkeys(_INTEGERS, int),
+    **dict.fromkeys(_FLOATS, float),
+    "timestamp": datetime.fromisoformat,
+    "timestamp_ntz": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    NESTED: json.loads,
+}
+
+
+def as_csv(rows: pa.Table, columns: Sequence[Column]) -> bytes:
+    """Write rows as CSV: null is nothing, a text is always quoted."""
+    for index, column in enumerate(columns):
+        values = rows.column(column.name)
+        if column.type == NESTED:
+            rows = rows.set_column(index, column.name, _as_json(values))
+        elif column.type == "binary":
+            digits = [None if v is None else "\\x" + v.hex() for v in values.to_pylist()]
+            rows = rows.set_column(index, column.name, pa.array(digits, pa.string()))
+    text = pa.BufferOutputStream()
+    csv.write_csv(rows, text, csv.WriteOptions(include_header=False))
+    return text.getvalue().to_pybytes()
+
+
+def as_scalars(rows: pa.Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
+    """Give rows as numbers, texts and bytes, which any store can hold.
+
+    Times are texts that sort as they follow each other; the zone is always UTC.
+    """
+    values = [_scalars(rows.column(column.name), column) for column in columns]
+    return list(zip(*values, strict=True))
+
+
+def as_texts(rows: pa.Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
+    """Give rows as texts, or bytes where they are bytes."""
+    values = []
+    for column in columns:
+        scalars = _scalars(rows.column(column.name), column)
+        if column.type in _FLOATS:
+            scalars = [None if v is None else repr(v) for v in scalars]
+        elif column.type in (*_INTEGERS, "boolean"):
+            scalars = [None if v is None else str(v) for v in scalars]
+        values.append(scalars)
+    return list(zip(*values, strict=True))
+
+
+def from_store(value: Any, column: Column) -> Any:
+    """Give a value back as it was, from a scalar or its text.
+
+    >>> from millstream.sinks.shape import Column
+    >>> from_store("1.50", Column("price", "decimal(10,2)"))
+    Decimal('1.50')
+    """
+    if value is None:
+        return None
+    if column.is_decimal:
+        return Decimal(value)
+    read = _READ.get(column.type)
+    return read(value) if read else value
+
+
+def scalar_of(value: Any, column: Column) -> Any:
+    """Give one value as `as_scalars` does: a key that a row is asked for by."""
+    if isinstance(value, datetime):
+        kind = pa.timestamp("us", "UTC" if column.type == "timestamp" else None)
+        return _scalars(pa.chunked_array([pa.array([value], kind)]), column)[0]
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, dict | list | tuple):
+        return _encode(value)
+    return str(value) if column.is_decimal else value
+
+
+def _scalars(values: Values, column: Column) -> list[Any]:
+    kind = values.type
+    if column.type == NESTED:
+        values = _as_json(values)
+    elif pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind):
+        values = values.cast(pa.string())
+    return cast("list[Any]", values.to_pylist())
+
+
+def _as_json(values: Values) -> Values:
+    texts = [None if v is None else _encode(_named(v, values.type)) for v in values.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
+def _encode(value: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()
+
+
+def _named(value: Any, kind: pa.DataType) -> Any:
+    """Turn the pairs that Arrow gives for a map into an object."""
+    if value is None:
+        return None
+    if isinstance(kind, pa.MapType):
+        return {str(k): _named(v, kind.item_type) for k, v in value}
+    if isinstance(kind, pa.ListType):
+        return [_named(v, kind.value_type) for v in value]
+    if isinstance(kind, pa.StructType):
+        return {field.name: _named(value[field.name], field.type) for field in kind}
+    return value
+
+
+def with_null(rows: pa.Table, columns: Sequence[str]) -> Values:
+    """Tell which rows have no value in one of some columns."""
+    found = pc.is_null(rows.column(columns[0]))
+    for name in columns[1:]:
+        found = pc.or_(found, pc.is_null(rows.column(name)))
+    return cast("Values", found)

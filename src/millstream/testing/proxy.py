@@ -1,0 +1,77 @@
+"""A line to a server that can be cut, before or after the server hears what is said."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
+
+from millstream.testing.server import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_AT_A_TIME = 1 << 16
+
+
+class Proxy:
+    """Passes bytes on to a server, until it is told to cut the line."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listening = socket.create_server((HOST, 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._cuts: Callable[[bytes], bool] | None = None
+        self._lines: list[socket.socket] = []
+        self.cuts = 0
+
+    def cut_reply_to(self, said: bytes) -> None:
+        """Have the server hear something, once, and its answer lost with the line."""
+        self._cuts = lambda heard: said in heard
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.close()
+        for line in self._lines:
+            line.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection((HOST, self._to))
+            self._lines += [client, server]
+            cut = threading.Event()
+            for source, target in ((client, server), (server, client)):
+                args = (source, target, client, cut)
+                threading.Thread(target=self._pass_on, args=args, daemon=True).start()
+
+    def _pass_on(
+        self,
+        source: socket.socket,
+        target: socket.socket,
+        client: socket.socket,
+        cut: threading.Event,
+    ) -> None:
+        try:
+            while some := source.recv(_AT_A_TIME):
+                if source is client and self._cuts is not None and self._cuts(some):
+                    self._cuts = None
+                    cut.set()
+                elif source is not client and cut.is_set():
+                    # What the server answers comes when it has done what was asked.
+                    self.cuts += 1
+                    break
+                target.sendall(some)
+        except OSError:
+            pass
+        for line in (source, target):
+            try:
+                line.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue

@@ -1,0 +1,145 @@
+"""A real server that lives as long as a test, in a process and a temporary folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from millstream.errors import ServiceMissingError, ServiceStartError
+from millstream.testing.kafka import free_ports, last_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HOST = "127.0.0.1"
+_STARTS_WITHIN_S = 30.0
+_STOPS_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.02
+
+
+class Server:
+    """Keeps its port and its data when it is killed and started again; both go with the `with`."""
+
+    name: ClassVar[str]
+    user: ClassVar[str | None] = None
+    """Whom it runs as, if this process is root and it refuses to be."""
+    killed_by: ClassVar[signal.Signals] = signal.SIGKILL
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"millstream-{self.name.lower()}-"))
+        self.port, _ = free_ports()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._user = self.user if os.geteuid() == 0 else None
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        self.is_prepared = False
+
+    @property
+    def log(self) -> Path:
+        """What it has to say."""
+        return self.folder / "server.log"
+
+    def prepare(self) -> None:
+        """Make what must be there before the first start."""
+
+    def command(self) -> Sequence[str]:
+        """Say how it is started."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """Tell whether it serves clients."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start, and wait until it answers.
+
+        Raises:
+            ServiceStartError: It ended, or does not answer.
+        """
+        if not self.is_prepared:
+            self.prepare()
+            self.is_prepared = True
+        until = time.monotonic() + _STARTS_WITHIN_S
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.folder, user=self._user
+            )
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > until:
+                self.kill()
+                raise ServiceStartError(self.name, cause=last_words(self.log), log=str(self.log))
+            time.sleep(_LOOK_EVERY_S)
+
+    def stop(self) -> None:
+        """Stop as an operator would; kill if that takes too long."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End at once, as a machine that loses power does."""
+        self._end(self.killed_by)
+
+    def restart(self) -> None:
+        """Start again on the same port, with the same data."""
+        self.stop()
+        self.start()
+
+    def run(self, *command: str) -> None:
+        """Run a program of the server's to its end.
+
+        Raises:
+            ServiceStartError: It failed.
+        """
+        with self.log.open("ab") as log:
+            ended = subprocess.run(
+                command, stdout=log, stderr=log, cwd=self.folder, user=self._user, check=False
+            )
+        if ended.returncode != 0:
+            raise ServiceStartError(self.name, cause=last_words(self.log), log=str(self.log))
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self, by: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(by)
+        try:
+            self._process.wait(_STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def program(name: str, *, package: str, beside: str = "") -> str:
+    """Find a program of a server.
+
+    Args:
+        name: The program.
+        package: What installs it.
+        beside: Folders to look in, if it is not on the path; a pattern.
+
+    Raises:
+        ServiceMissingError: It is not on this machine.
+    """
+    if found := shutil.which(name):
+        return found
+    for folder in sorted(Path("/").glob(beside), reverse=True) if beside else ():
+        if (folder / name).exists():
+            return str(folder / name)
+    raise ServiceMissingError(name, package=package)

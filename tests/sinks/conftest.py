@@ -1,0 +1,49 @@
+"""A store of each kind, empty for every test."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.sinks.stores import OPENED
+
+from millstream.sinks.postgres import Postgres
+from millstream.sinks.redis import Redis
+from millstream.sinks.sqlite import SQLite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+_NUMBERS = itertools.count()
+SERVED = [
+    pytest.param("sqlite", id="sqlite"),
+    pytest.param("postgres", id="postgres", marks=pytest.mark.services),
+    pytest.param("redis", id="redis", marks=pytest.mark.services),
+]
+
+
+@pytest.fixture(params=SERVED)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+    """Give the function that makes a sink; each test has tables of its own."""
+    number, kind = next(_NUMBERS), request.param
+
+    def made(*, name: str = "items", **options: Any) -> Any:
+        table = f"{name}_{number}"
+        if kind == "sqlite":
+            return SQLite(str(tmp_path / f"{name}.db"), table=table, **options)
+        server = request.getfixturevalue(kind)
+        if kind == "postgres":
+            return Postgres(server.dsn, table=table, **options)
+        return Redis(server.url, prefix=table, **options)
+
+    return made

@@ -1,0 +1,154 @@
+"""Stores of three kinds, driven as the contract suite and the tests drive them."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream.errors import Location
+from millstream.sinks.fence import Driver, Turn
+from millstream.sinks.shape import Column, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from millstream.sinks.postgres import Postgres
+    from millstream.sinks.redis import Redis
+    from millstream.sinks.sqlite import SQLite
+    from millstream.sinks.store import Refused, Store, Written
+
+    AnySink = SQLite | Postgres | Redis
+
+OPENED: list[Any] = []
+"""What is closed when a test is over."""
+
+AT = Location("app.py", 9)
+ITEMS = (Column("id", "long"), Column("text", "string"))
+FIELDS: list[Any] = [("id", pa.int64()), ("text", pa.string())]
+ARROW = pa.schema(FIELDS)
+
+
+def shape(
+    sink: AnySink,
+    *,
+    mode: str = "update",
+    columns: Sequence[Column] = ITEMS,
+    dataset: str = "items",
+) -> Shape:
+    return Shape(
+        dataset,
+        mode,
+        tuple(columns),
+        tuple(sink.key),
+        AT,
+        evolve=sink.evolve,
+        newest_by=sink.newest_by,
+    )
+
+
+def table(*rows: Mapping[str, Any], schema: pa.Schema = ARROW) -> pa.Table:
+    return pa.Table.from_pylist([dict(row) for row in rows], schema)
+
+
+def nothing(_: Sequence[Refused]) -> str:
+    """What is to be done before a commit: nothing."""
+    return "note"
+
+
+def connected(sink: AnySink, driver: Driver, **of: Any) -> Store:
+    OPENED.append(sink.open(shape(sink, **of), driver))
+    store: Store = OPENED[-1]
+    return store
+
+
+def opened(sink: AnySink, epoch: int = 1, **of: Any) -> Store:
+    store = connected(sink, Driver("shop/items", epoch, "query"), **of)
+    store.take()
+    return store
+
+
+def row_of(sink: AnySink, **key: Any) -> dict[str, Any] | None:
+    reader = sink.reader("items")
+    try:
+        return reader.get(key)
+    finally:
+        reader.close()
+
+
+def put(
+    store: Store,
+    batch: int,
+    *parts: pa.Table,
+    settle: Callable[[Sequence[Refused]], str] = nothing,
+    digest: str = "",
+) -> Written:
+    turn = Turn("query", batch, digest or f"digest {batch}")
+    return store.write(turn, lambda: parts, settle)
+
+
+@dataclass
+class Driven:
+    """A driver's connection to a store, as the contract suite wants it."""
+
+    sink: AnySink
+    read_all: Callable[[AnySink], Iterable[Mapping[str, Any]]]
+    mode: str = "append"
+    _store: Store | None = field(default=None, init=False)
+
+    def open(self, epoch: int) -> int:
+        driver = Driver("shop/items", epoch, "query")
+        self._store = connected(self.sink, driver, mode=self.mode)
+        return self._store.take().batch
+
+    def write(self, batch: int, rows: Iterable[Mapping[str, Any]]) -> None:
+        assert self._store is not None
+        given = table(*rows)
+        self._store.write(Turn("query", batch, str(given.to_pylist())), lambda: [given], nothing)
+
+    def read(self) -> Iterable[Mapping[str, Any]]:
+        return self.read_all(self.sink)
+
+
+def rows_in(sink: Any, name: str = "items") -> list[dict[str, Any]]:
+    """Give all rows of a store by its own client, in the order of their first column."""
+    match type(sink).__name__:
+        case "SQLite":
+            db = sqlite3.connect(sink.path)
+            try:
+                found = db.execute(f'SELECT * FROM "{sink.table or name}"')
+                names = [column[0] for column in found.description]
+                rows = [dict(zip(names, row, strict=True)) for row in found]
+            finally:
+                db.close()
+        case "Postgres":
+            rows = _of_postgres(sink, name)
+        case _:
+            rows = _of_redis(sink, name)
+    return sorted(rows, key=lambda row: str(next(iter(row.values()))))
+
+
+def _of_postgres(sink: Any, name: str) -> list[dict[str, Any]]:
+    import psycopg
+    from psycopg.rows import dict_row
+
+    from millstream.settings.secret import revealed
+
+    with psycopg.connect(revealed(sink.dsn), row_factory=dict_row) as db:
+        return list(db.execute(f"SELECT * FROM {sink.table or name}"))
+
+
+def _of_redis(sink: Any, name: str) -> list[dict[str, Any]]:
+    import redis
+
+    from millstream.settings.secret import revealed
+
+    db: Any = redis.Redis.from_url(revealed(sink.url))
+    reader, prefix = sink.reader(name), sink.prefix or name
+    keys = [key.decode().removeprefix(f"{prefix}:") for key in db.scan_iter(f"{prefix}:*")]
+    rows = [reader.get({sink.key[0]: key}) for key in keys]
+    reader.close()
+    db.close()
+    return rows

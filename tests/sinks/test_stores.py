@@ -1,0 +1,169 @@
+"""What all stores have in common, held against real servers."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.sinks.stores import ARROW, Driven, connected, opened, put, row_of, rows_in, table
+
+from millstream.errors import (
+    OvertakenError,
+    StoreRestoredError,
+    StoreTakenError,
+)
+from millstream.sinks.fence import Driver
+from millstream.sinks.shape import GONE, Column
+from millstream.testing.contract import check_sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Make = Callable[..., Any]
+
+
+def test_every_store_keeps_the_contract_of_sinks(make: Make) -> None:
+    report = check_sink(lambda name: Driven(make(name=name.replace(" ", "_"), key=["id"]), rows_in))
+
+    report.assert_guarantee("exactly once")
+
+
+def test_a_driver_that_dies_between_fence_and_commit_has_written_nothing(make: Make) -> None:
+    sink = make(key=["id"])
+    store = opened(sink)
+    put(store, 0, table({"id": 1, "text": "one"}))
+
+    def die(_: object) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        put(store, 1, table({"id": 1, "text": "two"}), settle=die)
+
+    assert [row["text"] for row in rows_in(sink)] == ["one"]
+    later = opened(sink, epoch=2)
+    assert put(later, 1, table({"id": 1, "text": "two"})).applied
+    assert not put(later, 1, table({"id": 1, "text": "three"}), digest="other").applied
+    assert [row["text"] for row in rows_in(sink)] == ["two"]
+    assert later.fence() == put(later, 1, table()).fence
+
+
+def test_a_place_belongs_to_one_dataset_and_to_its_last_driver(make: Make) -> None:
+    sink = make(key=["id"])
+    early = opened(sink)
+    put(early, 0, table({"id": 1, "text": "one"}))
+    opened(sink, epoch=2)
+
+    with pytest.raises(OvertakenError):
+        put(early, 1, table({"id": 1, "text": "stale"}))
+    with pytest.raises(OvertakenError):
+        connected(sink, Driver("shop/items", 1, "query")).take()
+    with pytest.raises(StoreTakenError, match="is written by shop/items; shop/others may not"):
+        connected(sink, Driver("shop/others", 9)).take()
+    assert [row["text"] for row in rows_in(sink)] == ["one"]
+
+
+def test_two_homes_with_the_same_epoch_do_not_both_write(make: Make) -> None:
+    sink = make(key=["id"])
+    original = opened(sink)
+    put(original, 0, table({"id": 1, "text": "original"}))
+    copied = opened(sink)
+
+    with pytest.raises(OvertakenError):
+        put(original, 1, table({"id": 1, "text": "original again"}))
+    assert put(copied, 1, table({"id": 1, "text": "copy"})).applied
+
+
+def test_a_store_that_lost_a_batch_while_the_app_ran_is_refused(make: Make) -> None:
+    sink = make(key=["id"])
+    store = opened(sink)
+    put(store, 0, table({"id": 1, "text": "one"}))
+
+    with pytest.raises(StoreRestoredError, match="holds batches up to 0"):
+        put(store, 2, table({"id": 1, "text": "three"}))
+
+
+def test_rows_change_by_key_and_are_deleted_when_they_are_gone(make: Make) -> None:
+    sink = make(key=["id"], delete_when="text = 'gone'")
+    schema = ARROW.append(pa.field(GONE, pa.bool_()))
+    store = opened(sink)
+
+    put(
+        store,
+        0,
+        table(
+            {"id": 1, "text": "a", GONE: False}, {"id": 2, "text": "b", GONE: False}, schema=schema
+        ),
+    )
+    put(
+        store,
+        1,
+        table({"id": 2, "text": "gone", GONE: True}, schema=schema),
+        table(
+            {"id": 1, "text": "c", GONE: False}, {"id": 3, "text": None, GONE: False}, schema=schema
+        ),
+    )
+
+    assert rows_in(sink) == [{"id": 1, "text": "c"}, {"id": 3, "text": None}]
+
+
+def test_of_two_rows_with_one_key_the_newest_stands_in_and_across_batches(make: Make) -> None:
+    sink = make(key=["text"], newest_by="id")
+    store = opened(sink)
+
+    put(store, 0, table({"id": 3, "text": "a"}, {"id": 12, "text": "a"}, {"id": 7, "text": "a"}))
+    put(store, 1, table({"id": 9, "text": "a"}, {"id": 1, "text": "b"}))
+
+    assert rows_in(sink) == [{"id": 1, "text": "b"}, {"id": 12, "text": "a"}]
+
+
+def test_a_row_without_a_key_is_refused_and_the_others_are_written(make: Make) -> None:
+    sink = make(key=["id"])
+
+    written = put(opened(sink), 0, table({"id": None, "text": "a"}, {"id": 2, "text": "b"}))
+
+    assert [(r.rows.to_pylist(), r.reason) for r in written.refused] == [
+        ([{"id": None, "text": "a"}], "a column of the key (id) is null")
+    ]
+    assert rows_in(sink) == [{"id": 2, "text": "b"}]
+
+
+EVERYTHING = {
+    "name": ("string", pa.string(), 'a,"b"\nc \\N é'),
+    "yes": ("boolean", pa.bool_(), True),
+    "small": ("byte", pa.int8(), -128),
+    "long": ("long", pa.int64(), 2**63 - 1),
+    "real": ("double", pa.float64(), 0.1),
+    "price": ("decimal(10,2)", pa.decimal128(10, 2), Decimal("12345678.90")),
+    "day": ("date", pa.date32(), date(2024, 2, 29)),
+    "at": ("timestamp", pa.timestamp("us", "UTC"), datetime(2024, 2, 29, 12, 0, 0, 1, UTC)),
+    "local": ("timestamp_ntz", pa.timestamp("us"), datetime.fromisoformat("2024-02-29")),
+    "raw": ("binary", pa.binary(), b"\x00\xff\\x"),
+    "nested": (
+        "json",
+        pa.struct([("start", pa.string()), ("tags", pa.map_(pa.string(), pa.list_(pa.int64())))]),
+        {"start": 'q"', "tags": [("a", [1, 2])]},
+    ),
+    "nothing": ("string", pa.string(), None),
+    "empty": ("string", pa.string(), ""),
+}
+
+
+@pytest.mark.parametrize("key", ["name", "at"])
+def test_a_row_is_looked_up_by_its_key_with_the_values_it_was_written_with(
+    make: Make, key: str
+) -> None:
+    sink = make(key=[key])
+    columns = [Column(name, kind) for name, (kind, _, _) in EVERYTHING.items()]
+    fields: list[Any] = [(name, kind) for name, (_, kind, _) in EVERYTHING.items()]
+    row = {name: value for name, (_, _, value) in EVERYTHING.items()}
+    store = opened(sink, columns=columns)
+
+    assert not put(store, 0, table(row, schema=pa.schema(fields))).refused
+
+    expected = row | {"nested": {"start": 'q"', "tags": {"a": [1, 2]}}}
+    assert row_of(sink, **{key: row[key]}) == expected
+    absent = "absent" if key == "name" else datetime(2020, 1, 1, tzinfo=UTC)
+    assert row_of(sink, **{key: absent}) is None
