@@ -1,0 +1,176 @@
+"""Upserts into real stores, fenced, against what is written by hand in foreachBatch; no JVM."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pyarrow as pa
+import redis
+
+from millstream.errors import Location
+from millstream.sinks.fence import Driver, Turn
+from millstream.sinks.postgres import Postgres as PostgresSink
+from millstream.sinks.redis import Redis as RedisSink
+from millstream.sinks.shape import Column, Shape
+from millstream.sinks.sqlite import SQLite
+from millstream.testing.postgres import Postgres
+from millstream.testing.redis import Redis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Write = Callable[[int, pa.Table], None]
+
+HERE = Path(__file__).parent
+KEYS, BATCHES, FEW = 100_000, 10, 10_000
+# By hand, fewer rows are timed: all of them would take many minutes.
+COLUMNS = (
+    Column("page", "string"),
+    Column("n", "long"),
+    Column("mean", "double"),
+    Column("last", "timestamp"),
+)
+CREATE = "CREATE TABLE {} (page TEXT PRIMARY KEY, n BIGINT, mean DOUBLE PRECISION, last {})"
+UPSERT = (
+    "INSERT INTO {} VALUES ({}) ON CONFLICT (page) DO UPDATE SET "
+    "n = excluded.n, mean = excluded.mean, last = excluded.last"
+)
+
+
+def batch(number: int) -> pa.Table:
+    """Give a row for every key, as an aggregate in update mode would."""
+    return pa.table(
+        {
+            "page": [f"/page/{key}" for key in range(KEYS)],
+            "n": pa.array([number + key for key in range(KEYS)], pa.int64()),
+            "mean": [key / 7 + number for key in range(KEYS)],
+            "last": pa.array(
+                [1_700_000_000_000_000 + key for key in range(KEYS)], pa.timestamp("us", "UTC")
+            ),
+        }
+    )
+
+
+def ours(sink: Any) -> Write:
+    shape = Shape("ours", "update", COLUMNS, ("page",), Location("bench", 1))
+    store = sink.open(shape, Driver("bench/ours", 1))
+    store.take()
+
+    def write(number: int, rows: pa.Table) -> None:
+        store.write(Turn("query", number, str(number)), lambda: [rows], lambda _: "")
+
+    return write
+
+
+def values(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def postgres_by_hand(dsn: str, *, many: bool) -> Write:
+    db = psycopg.connect(dsn)
+    name = "many" if many else "rows"
+    db.execute(CREATE.format(name, "TIMESTAMPTZ"))
+    statement = UPSERT.format(name, "%s, %s, %s, %s")
+
+    def write(_: int, rows: pa.Table) -> None:
+        with db.cursor() as cursor:
+            if many:
+                cursor.executemany(statement, values(rows))
+            else:
+                for row in values(rows):
+                    cursor.execute(statement, row)
+        db.commit()
+
+    return write
+
+
+def sqlite_by_hand(path: str) -> Write:
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = WAL; " + CREATE.format("rows", "TEXT"))
+    statement = UPSERT.format("rows", "?, ?, ?, ?")
+
+    def write(_: int, rows: pa.Table) -> None:
+        for page, n, mean, last in values(rows):
+            db.execute(statement, (page, n, mean, last.isoformat()))
+        db.commit()
+
+    return write
+
+
+def redis_by_hand(url: str) -> Write:
+    db: Any = redis.Redis.from_url(url)
+
+    def write(_: int, rows: pa.Table) -> None:
+        for page, n, mean, last in values(rows):
+            row = {"page": page, "n": n, "mean": mean, "last": last.isoformat()}
+            db.hset(f"hand:{page}", mapping=row)
+
+    return write
+
+
+def rate(write: Write, batches: Sequence[pa.Table]) -> float:
+    """Rows per second in the middle batch."""
+    taken = []
+    for number, rows in enumerate(batches):
+        began = time.monotonic()
+        write(number, rows)
+        taken.append(time.monotonic() - began)
+    return batches[0].num_rows / statistics.median(taken)
+
+
+def fence_ms(sink: Any, rounds: int = 50) -> float:
+    """What a batch of one row costs, in milliseconds."""
+    write, one = ours(sink), batch(0).slice(0, 1)
+    taken = []
+    for number in range(rounds):
+        began = time.monotonic()
+        write(number, one)
+        taken.append(time.monotonic() - began)
+    return round(statistics.median(taken) * 1000, 2)
+
+
+def main() -> None:
+    report: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    report |= {"keys": KEYS, "rows": KEYS * BATCHES}
+    many = [batch(number) for number in range(BATCHES)]
+    few = [rows.slice(0, FEW) for rows in many[:3]]
+    with Postgres() as postgres, Redis() as cache, tempfile.TemporaryDirectory() as folder:
+        sides = {
+            "Postgres": (
+                PostgresSink(postgres.dsn, key="page"),
+                postgres_by_hand(postgres.dsn, many=False),
+            ),
+            "SQLite": (
+                SQLite(f"{folder}/ours.db", key="page"),
+                sqlite_by_hand(f"{folder}/hand.db"),
+            ),
+            "Redis": (RedisSink(cache.url, key="page"), redis_by_hand(cache.url)),
+        }
+        for name, (sink, by_hand) in sides.items():
+            found = {"ours": rate(ours(sink), many), "row by row": rate(by_hand, few)}
+            if name == "Postgres":
+                found["executemany"] = rate(postgres_by_hand(postgres.dsn, many=True), many[:3])
+            told: dict[str, float] = {f"{side}, rows/s": round(f) for side, f in found.items()}
+            told["ratio to row by row"] = round(found["ours"] / found["row by row"], 1)
+            report[name] = told
+            print(name, told, flush=True)
+        small: dict[str, Any] = {
+            "Postgres": PostgresSink(postgres.dsn, table="small", key="page"),
+            "SQLite": SQLite(f"{folder}/small.db", key="page"),
+            "Redis": RedisSink(cache.url, prefix="small", key="page"),
+        }
+        report["a batch of one row, ms"] = {name: fence_ms(sink) for name, sink in small.items()}
+        print(report["a batch of one row, ms"])
+    (HERE / "results" / "stores.json").write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
