@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from millstream.connectors.socket import Socket as Socket
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import dedup as dedup
+    from millstream.sinks.postgres import Postgres as Postgres
+    from millstream.sinks.redis import Redis as Redis
+    from millstream.sinks.sqlite import SQLite as SQLite
 
 _ROOMS = {
     "App": "app",
@@ -35,8 +38,11 @@ _ROOMS = {
     "Inbox": "connectors.inbox",
     "Kafka": "connectors.kafka",
     "Memory": "connectors.memory",
+    "Postgres": "sinks.postgres",
     "Rate": "connectors.rate",
     "Receiver": "connectors.receiver",
+    "Redis": "sinks.redis",
+    "SQLite": "sinks.sqlite",
     "Socket": "connectors.socket",
     "dedup": "operators",
 }

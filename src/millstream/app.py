@@ -16,11 +16,14 @@ from millstream.errors import (
     EmptyAppError,
     FaultsError,
     Location,
+    LookupRefusedError,
     MillstreamError,
     NoSqlFilesError,
+    NotServedError,
     UnknownInputError,
     relative,
 )
+from millstream.model.dataset import StoreSink
 from millstream.model.graph import Graph
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
@@ -80,6 +83,7 @@ class App:
         self._declared: list[Dataset] = []
         self._refused: list[MillstreamError] = []
         self._unmade: set[str] = set()
+        self._readers: dict[object, Any] = {}
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
@@ -217,6 +221,28 @@ class App:
         home = self.home()
         home.existing(name)
         return read_table(self._connect()(), home, name, version=version)
+
+    def get(self, name: str, /, **key: Any) -> dict[str, Any] | None:
+        """Look up one row of a served answer in its store, by its key; None if it has none.
+
+        Of several stores, the first is asked; the connection stays open for the next look-up.
+
+        Raises:
+            NotServedError: The answer is in no store.
+            LookupRefusedError: Other columns are given than those of the key.
+        """
+        dataset = self.graph.datasets.get(name)
+        served = {s.name: k for s in self.graph.serves for k in s.to if isinstance(k, StoreSink)}
+        sinks = [s for s in getattr(dataset, "to", ()) if isinstance(s, StoreSink)]
+        if not sinks:
+            raise NotServedError(name, served=tuple(served))
+        if set(key) != set(sinks[0].key):
+            raise LookupRefusedError(name, given=tuple(key), key=sinks[0].key)
+        asked = (name, sinks[0])
+        if asked not in self._readers:
+            self._readers[asked] = sinks[0].reader(name)
+        row: dict[str, Any] | None = self._readers[asked].get({k: key[k] for k in sinks[0].key})
+        return row
 
     def home(self, given: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""

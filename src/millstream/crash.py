@@ -27,9 +27,14 @@ POINTS = {
     "offsets_durable": "the offsets of the batch are forced to disk; nothing is committed",
     "files_moved": "the files lie in the folder of the table; no commit names them",
     "quarantine_commit": "the quarantine has the batch; the table has not",
+    "store_written": "a store has the rows in an open transaction; nothing of it is committed",
+    "store_commit": "one store has the batch; those after it have not",
     "sink_commit": "the table has the batch; the commit log of Spark has not",
 }
 """Every point, in the order a batch comes by them, and what is true there."""
+
+OF_STORES = ("store_written", "store_commit")
+"""Those that only a query into stores comes by."""
 
 VARIABLE = "MILLSTREAM_CRASH_AT"
 """Names where a driver is to die: `point`, `point:query` or `point:query:batch`."""

@@ -18,8 +18,11 @@ from millstream.connectors.http import Http
 from millstream.connectors.kafka import Kafka
 from millstream.connectors.memory import Memory
 from millstream.connectors.socket import Socket
-from millstream.model.dataset import CsvOptions, Source
+from millstream.errors import Location
+from millstream.model.dataset import CsvOptions, Serve, Source
 from millstream.settings.profile import read_profile
+from millstream.sinks.postgres import Postgres
+from millstream.sinks.sqlite import SQLite
 
 if TYPE_CHECKING:
     from millstream.bind import Bound
@@ -264,3 +267,58 @@ def test_a_secret_cannot_be_where_the_command_line_would_show_it() -> None:
         "  at:  millstream.toml:2\n"
         "  fix: write it plainly: it is on the JVM's command line, which anyone can read"
     )
+
+
+def serving(tmp_path: Path, toml: str) -> Bound:
+    (tmp_path / "millstream.toml").write_text(toml)
+    sink = SQLite("visits.db", table="counted", key="page", delete_when="n = 0")
+    serve = Serve("by_page", ("views",), lambda views: views, Location("app.py", 9), (sink,))
+    return bind([serve], read_profile(tmp_path, "prod"))
+
+
+def test_a_served_answer_goes_to_the_store_of_the_profile_with_the_key_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_DB", "postgresql://me:hunter22@db/site")
+    bound = serving(
+        tmp_path, '[profile.prod.serve.by_page]\nkind = "postgres"\ndsn = "${SITE_DB}"\n'
+    )
+
+    assert bound.faults == ()
+    [serve] = bound.declared
+    assert isinstance(serve, Serve)
+    assert serve.to == (
+        Postgres("postgresql://me:hunter22@db/site", key="page", delete_when="n = 0"),
+    )
+    assert "hunter22" not in repr(serve.to)
+    assert "${SITE_DB}" in repr(serve.to)
+
+
+def test_a_store_that_stays_the_same_keeps_what_the_profile_does_not_say(tmp_path: Path) -> None:
+    [serve] = serving(tmp_path, '[profile.prod.serve.by_page]\npath = "other.db"\n').declared
+
+    assert isinstance(serve, Serve)
+    expected = SQLite("other.db", table="counted", key="page", delete_when="n = 0")
+    assert serve.to == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ('[profile.prod.serve.by_pag]\npath = "x.db"', "serve 'by_pag' is bound, but the app"),
+        ('[profile.prod.serve.by_page]\nkind = "postgers"', "serve 'by_page' has kind 'postgers'"),
+        ('[profile.prod.serve.by_page]\nkind = "redis"', "has kind 'redis' and no 'url'"),
+        ("[profile.prod.serve.by_page]\nkind = 3", "'serve.by_page.kind'"),
+        ('[profile.prod.serve.by_page]\npth = "x.db"', "'pth'"),
+    ],
+)
+def test_what_is_wrong_with_a_store_of_a_profile_is_told(
+    tmp_path: Path, toml: str, told: str
+) -> None:
+    bound = serving(tmp_path, toml)
+
+    [fault] = bound.faults
+    assert told in str(fault)
+    [serve] = bound.declared
+    assert isinstance(serve, Serve)
+    assert isinstance(serve.to[0], SQLite)

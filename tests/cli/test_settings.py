@@ -117,6 +117,23 @@ def test_a_password_in_the_code_is_not_shown(millstream: Callable[..., Outcome])
     assert found["sources.orders.options.kafka.ssl.key.password"][0] == "(not shown)"
 
 
+def test_the_password_of_a_store_is_shown_by_no_command(millstream: Callable[..., Outcome]) -> None:
+    address = '"postgresql://me:hunter22@db/shop"'
+    Path("app.py").write_text(
+        f"{APP}\napp.serve(name='served', to=ms.Postgres({address}))(lambda orders: orders)\n"
+    )
+
+    outcomes = [
+        millstream(*words, "app.py", *more)
+        for words in (["settings"], ["graph"], ["check", "--static"])
+        for more in ([], ["--json"])
+    ]
+
+    told = "".join(f"{outcome}" for outcome in outcomes)
+    assert "hunter22" not in told
+    assert "postgresql://me:***@db/shop" in told
+
+
 def test_faults_are_shown_below_the_settings(
     millstream: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:

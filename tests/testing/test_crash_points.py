@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, functions as F
 
 import millstream as ms
-from millstream.crash import POINTS
+from millstream.crash import OF_STORES, POINTS
 from millstream.errors import CrashNotReachedError
 from millstream.loading import load
 from millstream.plan import plan
@@ -63,7 +63,8 @@ def visits() -> ms.App:
 def points(app: ms.App, queries: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     yield "home_taken", None
     for query in (q.name for q in plan(app.graph) if not queries or q.name in queries):
-        yield from ((point, query) for point in POINTS if point != "home_taken")
+        never = ("home_taken", *OF_STORES)
+        yield from ((point, query) for point in POINTS if point not in never)
 
 
 def feed(app: ms.App, script: Script) -> Iterator[int]:

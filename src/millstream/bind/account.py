@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.bind.kind import keys_of, kinds, name_of
 from millstream.errors import relative
-from millstream.model.dataset import Source
+from millstream.model.dataset import Serve, Source
 from millstream.model.duration import to_text
 from millstream.settings import CACHE_VARIABLE, Setting, cache_dir
 from millstream.settings.profile import joined
@@ -19,7 +19,7 @@ from millstream.settings.secret import Secret
 from millstream.spark.defaults import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from millstream.bind.apply import Bound
     from millstream.settings.profile import Entry, Profile
@@ -44,6 +44,8 @@ def account(
     for dataset in bound.declared:
         if isinstance(dataset, Source):
             rows |= _source(dataset, joined(profile.sources.get(dataset.name, {})))
+        if isinstance(dataset, Serve):
+            rows |= _serve(dataset, joined(profile.serve.get(dataset.name, {})))
     return rows | _spark(bound, profile, master.value)
 
 
@@ -81,6 +83,23 @@ def _source(source: Source, said: Mapping[str, Entry]) -> dict[str, Setting]:
     told = {"schema": connector.schema, "event_time": source.event_time}
     told |= {"watermark": source.watermark}
     rows |= {f"{name}.{k}": Setting(shown(k, v), in_code) for k, v in told.items() if v is not None}
+    return rows
+
+
+def _serve(serve: Serve, said: Mapping[str, Entry]) -> dict[str, Setting]:
+    rows, in_code = dict[str, Setting](), f"code ({serve.at})"
+    sinks: Sequence[Any] = serve.to
+    for number, sink in enumerate(sinks):
+        name = f"serve.{serve.name}" + (f".{number}" if len(serve.to) > 1 else "")
+        rows[f"{name}.kind"] = Setting(
+            name_of(type(sink)), said["kind"].origin if "kind" in said else in_code
+        )
+        for field in fields(sink) if is_dataclass(sink) else ():
+            for path, value in _parts(field.name, getattr(sink, field.name)):
+                if value not in ((), ""):
+                    told = ", ".join(value) if isinstance(value, tuple) else value
+                    origin = said[path].origin if path in said else in_code
+                    rows[f"{name}.{path}"] = Setting(shown(path, told), origin)
     return rows
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds, name_of
+from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds, name_of, store_kinds
 from millstream.errors import (
     ColumnsFixedError,
     KeyRequiredError,
@@ -19,7 +19,7 @@ from millstream.errors import (
     UnknownSourceError,
     ValueRefusedError,
 )
-from millstream.model.dataset import Source
+from millstream.model.dataset import Serve, Source, StoreSink
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.settings.profile import got, joined
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
     from millstream.model.dataset import Dataset
     from millstream.settings.profile import Entry, Names, Profile
+
+
+_OF_ANY_STORE = ("key", "newest_by", "delete_when", "evolve")
+"""What the code says of a store, whichever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +49,21 @@ class Bound:
 def bind(declared: Sequence[Dataset], profile: Profile) -> Bound:
     """Apply a profile; what is bound wrongly stays as the code says."""
     reader = _Reader()
-    said = dict(profile.sources)
-    bound = [
-        reader.source(dataset, said[dataset.name])
-        if isinstance(dataset, Source) and dataset.name in said
-        else dataset
-        for dataset in declared
-    ]
-    names = [dataset.name for dataset in declared if isinstance(dataset, Source)]
-    for name in sorted(said.keys() - set(names)):
-        at = next(iter(said[name].values())).at
-        reader.faults.append(UnknownSourceError(name, declared=names, at=at))
+    bound = [_bound(dataset, profile, reader) for dataset in declared]
+    for of, kind, said in (("source", Source, profile.sources), ("serve", Serve, profile.serve)):
+        names = [dataset.name for dataset in declared if isinstance(dataset, kind)]
+        for name in sorted(said.keys() - set(names)):
+            at = next(iter(said[name].values())).at
+            reader.faults.append(UnknownSourceError(name, declared=names, at=at, of=of))
     return Bound(tuple(bound), reader.spark(profile.spark), (*profile.faults, *reader.faults))
+
+
+def _bound(dataset: Dataset, profile: Profile, reader: _Reader) -> Dataset:
+    if isinstance(dataset, Source) and dataset.name in profile.sources:
+        return reader.source(dataset, profile.sources[dataset.name])
+    if isinstance(dataset, Serve) and dataset.name in profile.serve:
+        return reader.serve(dataset, profile.serve[dataset.name])
+    return dataset
 
 
 class _RefusedError(Exception):
@@ -95,16 +102,48 @@ class _Reader:
         except _RefusedError:
             return source
 
+    def serve(self, serve: Serve, said: Mapping[Names, Entry]) -> Serve:
+        """Have a served answer go to one store instead of where the code says."""
+        at, before = next(iter(said.values())).at, len(self.faults)
+        entries = {path: entry for path, entry in said.items() if path}
+        stores = [sink for sink in serve.to if isinstance(sink, StoreSink)]
+        try:
+            kind = self._store_kind(serve, entries.pop(("kind",), None), at)
+            stays = stores[0] if stores and type(stores[0]) is kind else None
+            given = {key: getattr(stores[0], key) for key in keys_of(kind) if stays}
+            if stores and not stays:
+                same = (key for key in _OF_ANY_STORE if key in keys_of(kind))
+                given = {key: getattr(stores[0], key) for key in same}
+            values = given | self._values(f"serve.{serve.name}", kind, entries)
+            self._refuse_missing(serve.name, kind, {*values, *(path[0] for path in entries)}, at)
+        except _RefusedError:
+            return serve
+        return serve if len(self.faults) > before else replace(serve, to=(kind(**values),))
+
+    def _store_kind(self, serve: Serve, entry: Entry | None, at: Any) -> type:
+        known, told = store_kinds(), entry.value if entry else name_of(type(serve.to[0]))
+        if entry is not None and not isinstance(entry.value, str):
+            self._refuse_value(f"serve.{serve.name}.kind", entry, "a text")
+        if told not in known:
+            where = entry.at if entry else at
+            self._refuse(
+                UnknownKindError(told, name=serve.name, known=tuple(known), at=where, of="serve")
+            )
+        return known[told]
+
+    def _refuse_missing(self, name: str, kind: type, there: set[str], at: Any) -> None:
+        of = "serve" if kind in store_kinds().values() else "source"
+        for key in keys_of(kind).values():
+            if key.is_required and key.name not in there:
+                told = name_of(kind)
+                self.faults.append(KeyRequiredError(name, kind=told, key=key.name, at=at, of=of))
+
     def _bound(self, source: Source, said: Mapping[Names, Entry]) -> Source:
         at, before = next(iter(said.values())).at, len(self.faults)
         entries = {path: entry for path, entry in said.items() if path}
         kind, given = self._kind(source, entries.pop(("kind",), None), at)
         values = given | self._values(f"sources.{source.name}", kind, entries)
-        there = {*values, *(path[0] for path in entries)}
-        for key in keys_of(kind).values():
-            if key.is_required and key.name not in there:
-                missing = KeyRequiredError(source.name, kind=name_of(kind), key=key.name, at=at)
-                self.faults.append(missing)
+        self._refuse_missing(source.name, kind, {*values, *(path[0] for path in entries)}, at)
         if len(self.faults) > before:
             raise _RefusedError
         bound = replace(source, connector=kind(**values), bound_at=at)
@@ -124,14 +163,14 @@ class _Reader:
             if type(connector) not in kinds().values():
                 known = tuple(kinds())
                 told = name_of(type(connector))
-                self._refuse(UnknownKindError(told, source=source.name, known=known, at=at))
+                self._refuse(UnknownKindError(told, name=source.name, known=known, at=at))
             kept = (f.name for f in fields(connector) if f.init)
             return type(connector), {name: getattr(connector, name) for name in kept}
         if not isinstance(entry.value, str):
             self._refuse_value(f"sources.{source.name}.kind", entry, "a text")
         if entry.value not in kinds():
             known = tuple(kinds())
-            error = UnknownKindError(entry.value, source=source.name, known=known, at=entry.at)
+            error = UnknownKindError(entry.value, name=source.name, known=known, at=entry.at)
             self._refuse(error)
         kind = kinds()[entry.value]
         stays = {"schema": connector.schema, "event_time": source.event_time}
@@ -144,7 +183,8 @@ class _Reader:
             below = {path[1:]: entry for path, entry in entries.items() if path[0] == name}
             full, first = f"{where}.{name}", next(iter(below.values()))
             if name not in keys:
-                known = ["kind", *keys] if kind in kinds().values() else list(keys)
+                whole = (*kinds().values(), *store_kinds().values())
+                known = ["kind", *keys] if kind in whole else list(keys)
                 self.faults.append(UnknownKeyError(name, table=where, known=known, at=first.at))
                 continue
             try:

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.bind.kind import Key, keys_of, kinds
+from millstream.bind.kind import Key, keys_of, kinds, store_kinds
 from millstream.model.duration import to_text
 from millstream.settings.profile import KEYS
 
@@ -22,12 +22,14 @@ _NESTED = {"type": "object"}
 def json_schema() -> dict[str, Any]:
     """Describe the file in JSON Schema."""
     sources = {"anyOf": [_source(name, kind) for name, kind in kinds().items()]}
+    stores = {"anyOf": [_source(name, kind) for name, kind in store_kinds().items()]}
     shapes: dict[str, dict[str, Any]] = {
         "home": {"type": "string"},
         "master": {"type": "string"},
         # Unquoted, the names of Spark settings are tables in tables.
         "spark": _NESTED,
         "sources": {"type": "object", "additionalProperties": sources},
+        "serve": {"type": "object", "additionalProperties": stores},
     }
     properties = {key: shapes[key] | {"description": told} for key, told in KEYS.items()}
     profile = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -44,7 +46,7 @@ def reference() -> str:
     """List the keys as tables in Markdown."""
     lines = ["| key of a profile | says |", "|---|---|"]
     lines += [f"| `{key}` | {told} |" for key, told in KEYS.items()]
-    for name, kind in kinds().items():
+    for name, kind in (*kinds().items(), *store_kinds().items()):
         lines += ["", f'| `kind = "{name}"` | write | default |', "|---|---|---|"]
         lines += [f"| `{key}` | {told} | {default} |" for key, told, default in _rows(kind)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from millstream import connectors
+from millstream import connectors, sinks
 
 INHERITED = ("schema", "event_time")
 """Fields that stay as the code says, whatever a source is bound to."""
@@ -66,11 +66,23 @@ class Key:
 @cache
 def kinds() -> Mapping[str, type]:
     """Find every connector whose settings can be written down."""
+    return _found(connectors, ("read", "codec"))
+
+
+@cache
+def store_kinds() -> Mapping[str, type]:
+    """Find every store whose settings can be written down."""
+    return _found(sinks, ("open", "reader"))
+
+
+def _found(room: types.ModuleType, offers: Sequence[str]) -> dict[str, type]:
+    """Find the dataclasses of a room that offer something."""
     found = {}
-    for module in pkgutil.iter_modules(connectors.__path__):
-        name = f"{connectors.__name__}.{module.name}"
-        for kind in vars(import_module(name)).values():
-            if isinstance(kind, type) and kind.__module__ == name and _is_connector(kind):
+    for module in pkgutil.iter_modules(room.__path__):
+        name = f"{room.__name__}.{module.name}"
+        for kind in [] if module.ispkg else vars(import_module(name)).values():
+            is_its_own = is_dataclass(kind) and getattr(kind, "__module__", "") == name
+            if is_its_own and isinstance(kind, type) and all(hasattr(kind, o) for o in offers):
                 found[name_of(kind)] = kind
     return {name: kind for name, kind in sorted(found.items()) if _can_be_written(kind)}
 
@@ -85,10 +97,6 @@ def keys_of(kind: type) -> Mapping[str, Key]:
     """Find what can be said of a kind of connector, or of a part of its settings."""
     keys = (_key(kind, field) for field in fields(kind))
     return {key.name: key for key in keys if key is not None}
-
-
-def _is_connector(kind: type) -> bool:
-    return is_dataclass(kind) and hasattr(kind, "read") and hasattr(kind, "codec")
 
 
 def _can_be_written(kind: type) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
 from millstream.errors import ServedChangesError, ServedInputError, SeveralSinksError
-from millstream.model.dataset import Serve, SparkSink, Table
+from millstream.model.dataset import Serve, SparkSink, StoreSink, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +40,8 @@ def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
         for sink in serve.to:
             if isinstance(sink, SparkSink):
                 yield from sink.sink_faults(serve.name, serve.at)
+            if isinstance(sink, StoreSink):
+                yield from sink.faults(serve.name, serve.mode or "append", serve.at)
 
 
 def several_sinks(graph: Graph) -> Iterator[SeveralSinksError]:

@@ -99,9 +99,20 @@ class FencedTable:
             self._transaction(),
         )
 
-    def append(self, files: Iterable[DataFile], facts: Facts) -> None:
-        """Add files and record the batch, in one commit."""
-        actions = self._move(files, facts)
+    def last_batch_of(self, query_id: str) -> int:
+        """Say which batch of a query was committed last; -1 if none was."""
+        batch = self._table.transaction_version(f"{QUERY}{query_id}")
+        return -1 if batch is None else int(batch)
+
+    def append(self, files: Iterable[DataFile], facts: Facts, *, number_from: int = 0) -> None:
+        """Add files and record the batch, in one commit.
+
+        Args:
+            files: Taken from where they are.
+            facts: What is known after this batch.
+            number_from: What the files are numbered from, if a batch has several commits.
+        """
+        actions = self._move(files, facts, number_from)
         self._commit_batch(lambda properties: self._write(actions, "append", properties), facts)
 
     def replace(self, files: Iterable[DataFile], facts: Facts) -> None:
@@ -179,10 +190,10 @@ class FencedTable:
             commit_properties=properties,
         )
 
-    def _move(self, files: Iterable[DataFile], facts: Facts) -> list[Any]:
+    def _move(self, files: Iterable[DataFile], facts: Facts, number_from: int = 0) -> list[Any]:
         moved = [
             file.move_into(self.path, f"batch-{facts.batch:08d}-{self._epoch}-{number:04d}.parquet")
-            for number, file in enumerate(files)
+            for number, file in enumerate(files, number_from)
         ]
         sync_folder(self.path)
         reach("files_moved", self._home, self.name, facts.batch)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.crash import reach
 from millstream.errors import ExpectationFailedError, KeyNotUniqueError
+from millstream.lake.enforce import Shape, open_table
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.ledger import RULE
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from millstream.lake.delta import Facts, FencedTable
+    from millstream.lake.home import Home
     from millstream.model.dataset import Expectations, Table
 
 _KEPT = "_kept"
@@ -141,21 +144,50 @@ class TableSink:
 
     def _refuse_double_keys(self, files: Sequence[DataFile], batch: int) -> None:
         keys = self._keys(files)
-        if keys is None:
-            return
-        while any(str(field.type).startswith("struct") for field in keys.schema):
-            keys = keys.flatten()
-        distinct = keys.group_by(keys.column_names).aggregate([]).num_rows
-        if distinct < keys.num_rows:
+        if keys is not None and has_double(keys):
             raise KeyNotUniqueError(
                 self._table.name, key=self._declared.key, batch=batch, at=self._declared.at
             )
 
     def _keys(self, files: Sequence[DataFile]) -> pa.Table | None:
-        if not files:
-            return None
-        columns = list(self._declared.key)
-        return pa.concat_tables(pq.ParquetFile(file.path).read(columns) for file in files)
+        return keys_of(files, self._declared.key) if files else None
+
+
+def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -> TableSink:
+    """Open a table, and the quarantine beside it if its rules keep rows aside."""
+    feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
+    shape = Shape(
+        table.name,
+        frame.schema.json(),
+        table.at,
+        partition_by=table.partition_by,
+        evolve=table.evolve,
+        properties=feed,
+    )
+    quarantine = None
+    if table.expect.rules and table.expect.on_violation == "quarantine":
+        rules = StructField(RULES, ArrayType(StringType()))
+        aside = replace(
+            shape,
+            schema=StructType([*frame.schema.fields, rules]).json(),
+            partition_by=table.partition_by if table.mode != "update" else (),
+            properties={},
+        )
+        quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
+    written = open_table(home.table(table.name), shape, epoch=epoch)
+    return TableSink(table, written, quarantine, home.staging(table.name))
+
+
+def keys_of(files: Sequence[DataFile], key: Sequence[str]) -> pa.Table:
+    """Read the key columns of files; there must be one at least."""
+    return pa.concat_tables(pq.ParquetFile(file.path).read(list(key)) for file in files)
+
+
+def has_double(keys: pa.Table) -> bool:
+    """Tell whether a key is there more than once."""
+    while any(str(field.type).startswith("struct") for field in keys.schema):
+        keys = keys.flatten()
+    return keys.group_by(keys.column_names).aggregate([]).num_rows < keys.num_rows
 
 
 def rows_let_in(answer: DataFrame, expect: Expectations) -> DataFrame:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import timedelta
     from pathlib import Path
 
@@ -149,6 +149,43 @@ class SparkSink(Sink, Protocol):
 
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """Give Spark's writer for a stream."""
+        ...
+
+
+@runtime_checkable
+class StoreSink(Sink, Protocol):
+    """A sink that keeps a fence beside its rows, so that each batch is written once."""
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns that identify a row."""
+        ...
+
+    @property
+    def newest_by(self) -> str | None:
+        """The column that says which of two rows with one key stands."""
+        ...
+
+    @property
+    def delete_when(self) -> str | None:
+        """The condition on rows that delete the one with their key."""
+        ...
+
+    @property
+    def evolve(self) -> bool:
+        """Whether columns may be added to what is there."""
+        ...
+
+    def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
+        """Find what the store cannot do, without asking it."""
+        ...
+
+    def open(self, shape: Any, driver: Any) -> Any:
+        """Connect one driver; make the place for the rows, or hold the answer to it."""
+        ...
+
+    def reader(self, dataset: str) -> Any:
+        """Connect for look-ups."""
         ...
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import EventTime, Serve, Source, Table, View
+from millstream.model.dataset import EventTime, Serve, Source, SparkSink, Table, View
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...
 def plan_stored(graph: Graph) -> tuple[Query, ...]:
     """Turn a sound graph into the queries whose answers the home holds."""
     return tuple(query for query in plan(graph) if query.kind != "serve")
+
+
+def plan_fenced(graph: Graph) -> tuple[Query, ...]:
+    """Turn a sound graph into the queries that write each batch once: all but those of Spark's."""
+    return tuple(query for query in plan(graph) if not _is_written_by_spark(query.dataset))
+
+
+def _is_written_by_spark(dataset: Source | Table | Serve) -> bool:
+    return isinstance(dataset, Serve) and any(isinstance(s, SparkSink) for s in dataset.to)
 
 
 def _kind(graph: Graph, dataset: Source | Table | Serve, after: tuple[str, ...]) -> Kind:

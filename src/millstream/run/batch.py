@@ -18,12 +18,11 @@ from pyspark.sql.types import (
 
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import LiveInBatchError, NothingLandedError
-from millstream.lake.table import rows_let_in
+from millstream.lake.table import open_table_sink, rows_let_in
 from millstream.lake.travel import read_table
 from millstream.model.dataset import Source, Table
 from millstream.run.build import Snapshots, answer, hold_to_declaration
 from millstream.run.lease import Lease
-from millstream.run.runner import open_table_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable

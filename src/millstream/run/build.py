@@ -152,15 +152,22 @@ def hold_to_declaration(table: Table, frame: DataFrame) -> None:
 def hold_rules(dataset: Table | Source, frame: DataFrame) -> None:
     """Make sure that every rule is a condition on the columns."""
     for rule, condition in dataset.expect.rules.items():
-        try:
-            got = frame.select(F.expr(condition).alias("met")).schema["met"].dataType
-        except PySparkException as error:
-            raise RuleRefusedError(
-                rule, dataset=dataset.name, cause=words_of(error), at=dataset.at
-            ) from error
-        if got.simpleString() != "boolean":
-            cause = f"it is {got.simpleString()}"
-            raise RuleRefusedError(rule, dataset=dataset.name, cause=cause, at=dataset.at)
+        hold_condition(rule, condition, dataset.name, dataset.at, frame)
+
+
+def hold_condition(rule: str, condition: str, dataset: str, at: Location, frame: DataFrame) -> None:
+    """Make sure that a text is a condition on the columns.
+
+    Raises:
+        RuleRefusedError: It is not.
+    """
+    try:
+        got = frame.select(F.expr(condition).alias("met")).schema["met"].dataType
+    except PySparkException as error:
+        raise RuleRefusedError(rule, dataset=dataset, cause=words_of(error), at=at) from error
+    if got.simpleString() != "boolean":
+        cause = f"it is {got.simpleString()}"
+        raise RuleRefusedError(rule, dataset=dataset, cause=cause, at=at)
 
 
 def refused(name: str, error: PySparkException, at: Location) -> QueryRefusedError:

@@ -13,6 +13,7 @@ from millstream.crash import reach
 from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
 from millstream.model.duration import to_spark
 from millstream.run.health import refuse_if_damaged
+from millstream.run.stores import Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,11 +202,23 @@ class StreamRun:
         reach(point, self._log.path.parent.parent, self.name, batch)
 
     def _hold_to_checkpoint(self) -> None:
-        held, path = self._sink.facts, str(self._log.path)
-        refuse_if_damaged(self.name, self._log.path, held)
-        committed, planned = self._log.committed, self._log.planned
-        if held.batch < committed:
-            raise TableRestoredError(self.name, batch=held.batch, checkpoint=path, knows=committed)
-        other = held.batch >= 0 and held.query_id != self._log.query_id
-        if held.batch > planned or other:
-            raise CheckpointResetError(self.name, batch=held.batch, checkpoint=path, knows=planned)
+        refuse_if_damaged(self.name, self._log.path, self._sink.facts)
+        if isinstance(self._sink, Served):
+            self._sink.hold_to_checkpoint()
+        else:
+            hold_to_checkpoint(self.name, self._sink.facts, self._log)
+
+
+def hold_to_checkpoint(name: str, held: Facts, log: CheckpointLog) -> None:
+    """Make sure that a table and the checkpoint of its query tell the same story.
+
+    Raises:
+        CheckpointResetError: The table is ahead of the checkpoint.
+        TableRestoredError: The checkpoint is ahead of the table.
+    """
+    committed, planned, path = log.committed, log.planned, str(log.path)
+    if held.batch < committed:
+        raise TableRestoredError(name, batch=held.batch, checkpoint=path, knows=committed)
+    other = held.batch >= 0 and held.query_id != log.query_id
+    if held.batch > planned or other:
+        raise CheckpointResetError(name, batch=held.batch, checkpoint=path, knows=planned)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from millstream.checkpoint import CheckpointLog, changed_files
 from millstream.connectors.inbox import Inbox
@@ -22,7 +22,7 @@ from millstream.errors import (
 from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
-from millstream.lake.table import RULES, TableSink
+from millstream.lake.table import TableSink, open_table_sink
 from millstream.model.dataset import Receiving, Serve, Source, SparkSink, Tasks
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
@@ -34,6 +34,7 @@ from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.serve import ServeRun, hold_to_sinks
+from millstream.run.stores import Served
 from millstream.run.supervise import DEFAULT, Restart, Supervised
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.lake.home import Home
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.plan import Query
@@ -84,6 +84,7 @@ class Runner:
         self._look_at_files_at = 0.0
         self._sinks: dict[str, LandingSink] = {}
         self._receptions: list[Reception] = []
+        self._served: list[Served] = []
         self.queries: list[Supervised] = []
 
     def open(self) -> None:
@@ -157,6 +158,8 @@ class Runner:
             supervised.running.stop()
             if not supervised.is_over:
                 supervised.state = "stopped"
+        for served in self._served:
+            served.close()
         self._look_at_files(now=True)
 
     def raise_if_stopped_for_good(self) -> None:
@@ -257,7 +260,7 @@ class Runner:
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         return self._stream(table.name, frame, sink, table.mode)
 
-    def _open_serve(self, query: Query, serve: Serve) -> ServeRun:
+    def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun:
         self._refuse_if_nothing_landed(query)
         trigger = self._trigger(query)
         streams = Streams(self._graph, self._spark, self._home, trigger)
@@ -267,21 +270,31 @@ class Runner:
         said = self._graph.trigger_of(serve)
         FaultsError.raise_for(unfit_operators(serve, trigger, said, frame, made))
         hold_to_mode(serve, frame, serve.mode_in(trigger))
-        [sink] = (sink for sink in serve.to if isinstance(sink, SparkSink))
         log = CheckpointLog(self._home.checkpoint(serve.name))
-        return ServeRun(serve, sink, frame, log, self._manner.launch)
+        for sink in serve.to:
+            if isinstance(sink, SparkSink):
+                return ServeRun(serve, sink, frame, log, self._manner.launch)
+        served = Served(
+            serve, self._graph.app, frame, log, self._lease, lambda n: self._differs(serve.name, n)
+        )
+        self._served.append(served)
+        served.open()
+        return self._stream(serve.name, frame, served, serve.mode or "append")
+
+    def _differs(self, name: str, batch: int) -> None:
+        told = f"batch {batch} gave other rows when it was retried; the first ones stand"
+        self._tell(Event("differs", name, told))
 
     def _stream(
-        self, name: str, frame: DataFrame, sink: LandingSink | TableSink, mode: str
+        self, name: str, frame: DataFrame, sink: LandingSink | TableSink | Served, mode: str
     ) -> StreamRun:
         log = CheckpointLog(self._home.checkpoint(name))
-        told = "batch {} gave other rows when it was retried; the first ones stand"
         return StreamRun(
             frame,
             sink,
             output_mode=mode,
             log=log,
-            on_difference=lambda batch: self._tell(Event("differs", name, told.format(batch))),
+            on_difference=lambda batch: self._differs(name, batch),
             launch=self._manner.launch,
         )
 
@@ -364,28 +377,3 @@ class Runner:
 def _as_drained(trigger: Trigger) -> Trigger:
     """Have a query that waits for its interval run when it is asked to, and end."""
     return trigger if trigger.kind == "default" else Trigger("once")
-
-
-def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -> TableSink:
-    """Open a table, and the quarantine beside it if its rules keep rows aside."""
-    feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
-    shape = Shape(
-        table.name,
-        frame.schema.json(),
-        table.at,
-        partition_by=table.partition_by,
-        evolve=table.evolve,
-        properties=feed,
-    )
-    quarantine = None
-    if table.expect.rules and table.expect.on_violation == "quarantine":
-        rules = StructField(RULES, ArrayType(StringType()))
-        aside = replace(
-            shape,
-            schema=StructType([*frame.schema.fields, rules]).json(),
-            partition_by=table.partition_by if table.mode != "update" else (),
-            properties={},
-        )
-        quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
-    written = open_table(home.table(table.name), shape, epoch=epoch)
-    return TableSink(table, written, quarantine, home.staging(table.name))

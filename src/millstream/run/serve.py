@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from millstream.errors import ColumnMissingError
+from millstream.errors import ColumnMissingError, ColumnReservedError
 from millstream.lake.log import Facts
-from millstream.model.dataset import SparkSink
+from millstream.model.dataset import SparkSink, StoreSink
 from millstream.observe import Progress
+from millstream.run.build import hold_condition
 from millstream.run.health import refuse_if_damaged
 from millstream.run.query import spoken_of, triggered
+from millstream.sinks.shape import GONE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -111,14 +115,28 @@ def hold_to_sinks(serve: Serve, frame: DataFrame) -> None:
 
     Raises:
         ColumnMissingError: It lacks one.
+        ColumnReservedError: The answer has a column Millstream keeps for itself.
+        RuleRefusedError: What is to be deleted is not a condition on the answer.
     """
-    needed = (
-        column for sink in serve.to if isinstance(sink, SparkSink) for column in sink.columns()
-    )
-    for column in needed:
+    for option, column in _needed(serve):
         if column not in frame.columns:
-            option = "format" if column == "value" else "key"
             dataset = f"serve {serve.name!r}"
             raise ColumnMissingError(
                 option, column, dataset=dataset, columns=frame.columns, at=serve.at
             )
+    for sink in serve.to:
+        if isinstance(sink, StoreSink) and sink.delete_when:
+            hold_condition("delete_when", sink.delete_when, serve.name, serve.at, frame)
+    for column in frame.columns:
+        if column.startswith(GONE):
+            raise ColumnReservedError(column, table=serve.name, at=serve.at)
+
+
+def _needed(serve: Serve) -> Iterator[tuple[str, str]]:
+    for sink in serve.to:
+        if isinstance(sink, SparkSink):
+            yield from (("format" if c == "value" else "key", c) for c in sink.columns())
+        elif isinstance(sink, StoreSink):
+            yield from (("key", column) for column in sink.key)
+            if sink.newest_by:
+                yield "newest_by", sink.newest_by

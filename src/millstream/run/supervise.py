@@ -11,6 +11,7 @@ from millstream.errors import (
     BrokerUnreachableError,
     MillstreamError,
     StorageFullError,
+    StoreUnreachableError,
 )
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 State = Literal["waiting", "running", "restarting", "failed", "finished", "stopped"]
 
-OUTAGES = (StorageFullError, BrokerUnreachableError, BrokerLostError)
+OUTAGES = (StorageFullError, BrokerUnreachableError, BrokerLostError, StoreUnreachableError)
 """Faults of the surroundings that pass by themselves: tried again for as long as it takes."""
 
 

@@ -30,6 +30,7 @@ KEYS: Mapping[str, str] = {
     "master": "The Spark master.",
     "spark": "Settings of Spark, by their full names.",
     "sources": "Where sources come from, by the names they have in the app.",
+    "serve": "Which store served answers go to, by the names they have in the app.",
 }
 """What can be said in a profile."""
 
@@ -90,8 +91,16 @@ class Profile:
     @property
     def sources(self) -> Mapping[str, Mapping[Names, Entry]]:
         """What is said of each source."""
+        return self._by_name("sources")
+
+    @property
+    def serve(self) -> Mapping[str, Mapping[Names, Entry]]:
+        """What is said of each served answer."""
+        return self._by_name("serve")
+
+    def _by_name(self, key: str) -> dict[str, dict[Names, Entry]]:
         found: dict[str, dict[Names, Entry]] = {}
-        for path, entry in self.below("sources").items():
+        for path, entry in self.below(key).items():
             found.setdefault(path[0], {})[path[1:]] = entry
         return found
 
@@ -235,8 +244,9 @@ class _Document:
 
 
 def _inherited(default: Mapping[Names, Entry], own: Mapping[Names, Entry]) -> dict[Names, Entry]:
-    """Add what a profile does not say; a source that names its kind takes nothing over."""
-    anew = {path[:2] for path in own if path[0] == "sources" and path[2:] == ("kind",)}
+    """Add what a profile does not say; a dataset whose kind is named takes nothing over."""
+    bound = ("sources", "serve")
+    anew = {path[:2] for path in own if path[0] in bound and path[2:] == ("kind",)}
     return {path: entry for path, entry in default.items() if path[:2] not in anew} | dict(own)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from millstream.crash import POINTS
 from millstream.errors import CrashNotReachedError, RowsOfNoSourceError, UnknownInScriptError
 from millstream.model.duration import parse_duration
-from millstream.plan import plan_stored
+from millstream.plan import plan_fenced
 from millstream.testing.arrival import EVENT_TIME, on_day
 from millstream.testing.script import NOON
 
@@ -125,7 +125,7 @@ def begin(arrivals: Sequence[Arrival]) -> datetime:
 
 def courses(graph: Graph, arrivals: Sequence[Arrival]) -> SearchStrategy[Course]:
     """Choose records, their order within the watermark, where batches end, and what happens."""
-    queries = tuple(query.name for query in plan_stored(graph))
+    queries = tuple(query.name for query in plan_fenced(graph))
     delays = {source.name: _allowed(source) for source in graph.sources}
 
     @st.composite

@@ -20,7 +20,7 @@ from millstream.model.dataset import VERDICTS, Source
 from millstream.model.duration import parse_duration
 from millstream.model.graph import Graph
 from millstream.model.trigger import Trigger
-from millstream.plan import plan_stored
+from millstream.plan import plan_fenced
 from millstream.run.lease import Lease
 from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import NEVER
@@ -287,7 +287,7 @@ class Script:
             trigger = Trigger("once") if once else None
             manner = Manner(trigger, NEVER, fail_fast=True, launch=self._clock.start)
             runner = Runner(
-                graph, plan_stored(graph), self._spark, self._lease, manner, self.events.append
+                graph, plan_fenced(graph), self._spark, self._lease, manner, self.events.append
             )
             runner.open()
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from millstream.crash import POINTS
+from millstream.crash import OF_STORES, POINTS
 from millstream.model.dataset import Table
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def points_of(query: Query) -> Iterator[str]:
     updates = isinstance(query.dataset, Table) and query.dataset.mode == "update"
     skipped = {
         *_BEFORE_BATCHES,
+        *OF_STORES,
         *(() if _has_quarantine(query) else ("quarantine_commit",)),
         # A recomputed table has no offsets, and a merge writes its files itself.
         *(("offsets_durable",) if query.kind == "recompute" else ()),

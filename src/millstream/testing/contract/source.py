@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from millstream.app import App
-from millstream.crash import POINTS
+from millstream.crash import OF_STORES, POINTS
 from millstream.errors import CrashNotReachedError
 from millstream.lake.home import Home
 from millstream.testing.contract.report import Report, Trial
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Connector
 
 _SOURCE = "records"
-_NOT_FOR_LANDINGS = ("quarantine_commit",)
+_NOT_FOR_LANDINGS = ("quarantine_commit", *OF_STORES)
 
 
 def check_source(

@@ -1,0 +1,81 @@
+"""A batch on its way to stores, kept until every one of them has it.
+
+What was computed first is what all of them get: a retry that gives other rows, after one store has
+the batch and before another has, would have the two disagree for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.lake.files import DataFile, sync_folder
+from millstream.lake.staging import Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+_MANIFEST = "batch.json"
+_PART_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """The folder where the batches of one query are staged."""
+
+    folder: Path
+
+    def kept(self, query_id: str, batch: int, columns: Sequence[str]) -> Staged | None:
+        """Find a batch that was computed, with these columns, and not delivered to the end."""
+        try:
+            told = json.loads((self.folder / _MANIFEST).read_text())
+        except FileNotFoundError:
+            return None
+        wanted = {"query_id": query_id, "batch": batch, "columns": list(columns)}
+        if told | wanted != told:
+            return None
+        files = tuple(DataFile.read(self.folder / name, {}) for name in told["files"])
+        return Staged(files, told["seen"], told["digest"])
+
+    def keep(self, staged: Staged, query_id: str, batch: int, columns: Sequence[str]) -> None:
+        """Make a batch durable, as it is to be delivered."""
+        for file in staged.files:
+            _sync(file.path)
+        told = {
+            "query_id": query_id,
+            "batch": batch,
+            "columns": list(columns),
+            "digest": staged.digest,
+            "seen": dict(staged.seen),
+            "files": [file.path.name for file in staged.files],
+        }
+        # Staging empties the folder first: there is never an older manifest to be mistaken for it.
+        temporary = self.folder / f".{_MANIFEST}"
+        temporary.write_text(json.dumps(told))
+        _sync(temporary)
+        temporary.replace(self.folder / _MANIFEST)
+        sync_folder(self.folder)
+
+
+def parts_of(files: Sequence[DataFile]) -> Iterator[pa.Table]:
+    """Read files part by part."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in files:
+        with pq.ParquetFile(file.path) as read:
+            for batch in read.iter_batches(_PART_ROWS):
+                yield pa.Table.from_batches([batch])
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

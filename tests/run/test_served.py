@@ -1,0 +1,198 @@
+"""What becomes of a staged batch on its way into stores, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+from tests.sinks.stores import rows_in
+
+import millstream as ms
+from millstream.checkpoint import CheckpointLog
+from millstream.crash import armed
+from millstream.errors import KeyNotUniqueError, Location, StoreAheadError, StoreRestoredError
+from millstream.lake.files import DataFile
+from millstream.lake.home import Home
+from millstream.lake.outbox import Outbox
+from millstream.lake.staging import Staged
+from millstream.model.dataset import Serve
+from millstream.run.stores import Served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUERY = "5f0c1c1e-0000-4000-8000-000000000000"
+SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringType())])
+
+
+class Place:
+    """A home with the checkpoint of one query, as Spark would have left it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home.at(folder / "home")
+        self.home.prepare("shop", sources=[])
+        self.log = CheckpointLog(self.home.checkpoint("items"))
+        for name in ("offsets", "commits"):
+            (self.log.path / name).mkdir(parents=True)
+        (self.log.path / "metadata").write_text(json.dumps({"id": QUERY}))
+        self.opened: list[Served] = []
+        self.differences: list[int] = []
+
+    def served(self, *sinks: Any, epoch: int = 1) -> Served:
+        serve = Serve("items", ("raw",), lambda raw: raw, Location("app.py", 9), sinks, "update")
+        frame: Any = SimpleNamespace(schema=SCHEMA)
+        lease: Any = SimpleNamespace(home=self.home, epoch=epoch)
+        served = Served(serve, "shop", frame, self.log, lease, self.differences.append)
+        self.opened.append(served)
+        served.open()
+        return served
+
+    def staged(self, *rows: tuple[int | None, str], digest: str = "digest") -> Staged:
+        folder = self.home.staging("items")
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "part.parquet"
+        pq.write_table(pa.table({"id": [r[0] for r in rows], "text": [r[1] for r in rows]}), file)
+        return Staged((DataFile.read(file, {}),), {"_rows": len(rows)}, digest)
+
+    def plan(self, batch: int, *, committed: bool = False) -> None:
+        for name in ("offsets", "commits") if committed else ("offsets",):
+            (self.log.path / name / str(batch)).touch()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    for served in made.opened:
+        served.close()
+
+
+@pytest.fixture
+def sinks(tmp_path: Path) -> tuple[ms.SQLite, ms.SQLite]:
+    one = ms.SQLite(str(tmp_path / "one.db"), key="id")
+    return one, ms.SQLite(str(tmp_path / "two.db"), key="id")
+
+
+def test_a_driver_that_dies_between_two_stores_gives_the_second_what_the_first_has(
+    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+) -> None:
+    served, died = place.served(*sinks), list[str]()
+
+    def die(point: str, query: str, batch: int) -> None:
+        if point == "store_commit" and not died:
+            died.append(query)
+            raise KeyboardInterrupt
+
+    with armed(place.home.path, die), pytest.raises(KeyboardInterrupt):
+        served.commit(place.staged((1, "a")), 0, QUERY)
+    assert (len(rows_in(sinks[0])), len(rows_in(sinks[1]))) == (1, 0)
+    place.plan(0)
+    later = place.served(*sinks, epoch=2)
+    later.hold_to_checkpoint()
+    assert later.facts.batch == -1
+    later.commit(place.staged((1, "a")), 0, QUERY)
+
+    assert rows_in(sinks[0]) == rows_in(sinks[1]) == [{"id": 1, "text": "a"}]
+    assert place.differences == []
+    assert later.facts.totals == {"input": 1, "written": 1, "quarantined": 0}
+
+
+def test_a_replay_with_other_rows_is_told_and_changes_nothing(
+    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+) -> None:
+    served = place.served(sinks[0])
+    served.commit(place.staged((1, "a")), 0, QUERY)
+
+    served.commit(place.staged((1, "b"), digest="another"), 0, QUERY)
+
+    assert rows_in(sinks[0]) == [{"id": 1, "text": "a"}]
+    assert place.differences == [0]
+
+
+def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_dies(
+    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+) -> None:
+    for epoch, point in enumerate(["quarantine_commit", "store_written", "store_commit", ""], 1):
+        served = place.served(*sinks, epoch=epoch)
+
+        def die(here: str, query: str, batch: int, at: str = point) -> None:
+            if here == at:
+                raise KeyboardInterrupt
+
+        with armed(place.home.path, die):
+            if point:
+                with pytest.raises(KeyboardInterrupt):
+                    served.commit(place.staged((1, "a"), (None, "b")), 0, QUERY)
+            else:
+                served.commit(place.staged((1, "a"), (None, "b")), 0, QUERY)
+    served.commit(place.staged((None, "c")), 1, QUERY)
+
+    from deltalake import DeltaTable
+
+    refused = DeltaTable(str(place.home.quarantine("items"))).to_pyarrow_table().to_pylist()
+    names = [f"SQLite table 'items' in {sink.path!r}" for sink in sinks]
+    assert sorted((r["text"], r["_store"]) for r in refused) == sorted(
+        (text, name) for text in "bc" for name in names
+    )
+    assert {r["_reason"] for r in refused} == {"a column of the key (id) is null"}
+    assert served.facts.totals == {"input": 3, "written": 1, "quarantined": 2}
+
+
+def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
+    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+) -> None:
+    served = place.served(sinks[0])
+
+    with pytest.raises(KeyNotUniqueError):
+        served.commit(place.staged((1, "a"), (1, "b")), 0, QUERY)
+    served.commit(place.staged((None, "a"), (None, "b"), (1, "c")), 0, QUERY)
+
+    assert rows_in(sinks[0]) == [{"id": 1, "text": "c"}]
+
+
+def test_a_restored_store_and_a_reset_checkpoint_are_refused_with_the_remedy(
+    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+) -> None:
+    file, wal = Path(sinks[0].path), Path(f"{sinks[0].path}-wal")
+    served = place.served(sinks[0])
+    served.commit(place.staged((1, "a")), 0, QUERY)
+    served.close()
+    backup = file.read_bytes()
+    assert not wal.exists()
+    for batch in (1, 2):
+        served = place.served(sinks[0])
+        served.commit(place.staged((1, "b")), batch, QUERY)
+        served.close()
+    for batch in range(3):
+        place.plan(batch, committed=True)
+    file.write_bytes(backup)
+
+    with pytest.raises(StoreRestoredError, match="holds batches up to 0, but the checkpoint has"):
+        place.served(sinks[0]).hold_to_checkpoint()
+    (place.log.path / "metadata").write_text(json.dumps({"id": QUERY.replace("5", "6")}))
+    with pytest.raises(StoreAheadError, match="of another checkpoint") as told:
+        place.served(sinks[0]).hold_to_checkpoint()
+    assert "DROP TABLE \"items\"; DELETE FROM millstream_fence WHERE target = 'items'" in str(
+        told.value
+    )
+
+
+def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
+    outbox = Outbox(place.home.staging("items"))
+    staged = place.staged((1, "a"))
+    assert outbox.kept(QUERY, 7, ["id", "text"]) is None
+
+    outbox.keep(staged, QUERY, 7, ["id", "text"])
+
+    kept = outbox.kept(QUERY, 7, ["id", "text"])
+    assert kept is not None
+    assert (kept.digest, kept.rows, kept.seen) == ("digest", 1, {"_rows": 1})
+    assert outbox.kept(QUERY, 8, ["id", "text"]) is None
+    assert outbox.kept("another", 7, ["id", "text"]) is None
+    assert outbox.kept(QUERY, 7, ["id", "text", "more"]) is None
