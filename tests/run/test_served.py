@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ from millstream.run.stores import Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+NUMBERS = itertools.count()
 QUERY = "5f0c1c1e-0000-4000-8000-000000000000"
 SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringType())])
 
@@ -73,14 +75,19 @@ def place(tmp_path: Path) -> Iterator[Place]:
         served.close()
 
 
-@pytest.fixture
-def sinks(tmp_path: Path) -> tuple[ms.SQLite, ms.SQLite]:
-    one = ms.SQLite(str(tmp_path / "one.db"), key="id")
-    return one, ms.SQLite(str(tmp_path / "two.db"), key="id")
+@pytest.fixture(params=["files", pytest.param("servers", marks=pytest.mark.services)])
+def sinks(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
+    """Two stores: of SQLite, or one of Postgres and one of Redis."""
+    if request.param == "files":
+        one = ms.SQLite(str(tmp_path / "one.db"), key="id")
+        return one, ms.SQLite(str(tmp_path / "two.db"), key="id")
+    name = f"served_{next(NUMBERS)}"
+    postgres, redis = (request.getfixturevalue(server) for server in ("postgres", "redis"))
+    return ms.Postgres(postgres.dsn, name, key="id"), ms.Redis(redis.url, "id", name)
 
 
 def test_a_driver_that_dies_between_two_stores_gives_the_second_what_the_first_has(
-    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+    place: Place, sinks: tuple[Any, Any]
 ) -> None:
     served, died = place.served(*sinks), list[str]()
 
@@ -104,7 +111,7 @@ def test_a_driver_that_dies_between_two_stores_gives_the_second_what_the_first_h
 
 
 def test_a_replay_with_other_rows_is_told_and_changes_nothing(
-    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+    place: Place, sinks: tuple[Any, Any]
 ) -> None:
     served = place.served(sinks[0])
     served.commit(place.staged((1, "a")), 0, QUERY)
@@ -116,7 +123,7 @@ def test_a_replay_with_other_rows_is_told_and_changes_nothing(
 
 
 def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_dies(
-    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+    place: Place, sinks: tuple[Any, Any]
 ) -> None:
     for epoch, point in enumerate(["quarantine_commit", "store_written", "store_commit", ""], 1):
         served = place.served(*sinks, epoch=epoch)
@@ -136,7 +143,7 @@ def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_di
     from deltalake import DeltaTable
 
     refused = DeltaTable(str(place.home.quarantine("items"))).to_pyarrow_table().to_pylist()
-    names = [f"SQLite table 'items' in {sink.path!r}" for sink in sinks]
+    names = [sink.place("items").name for sink in sinks]
     assert sorted((r["text"], r["_store"]) for r in refused) == sorted(
         (text, name) for text in "bc" for name in names
     )
@@ -145,7 +152,7 @@ def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_di
 
 
 def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
-    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+    place: Place, sinks: tuple[Any, Any]
 ) -> None:
     served = place.served(sinks[0])
 
@@ -157,9 +164,10 @@ def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
 
 
 def test_a_restored_store_and_a_reset_checkpoint_are_refused_with_the_remedy(
-    place: Place, sinks: tuple[ms.SQLite, ms.SQLite]
+    place: Place, tmp_path: Path
 ) -> None:
-    file, wal = Path(sinks[0].path), Path(f"{sinks[0].path}-wal")
+    file, wal = tmp_path / "one.db", tmp_path / "one.db-wal"
+    sinks = [ms.SQLite(str(file), key="id")]
     served = place.served(sinks[0])
     served.commit(place.staged((1, "a")), 0, QUERY)
     served.close()
