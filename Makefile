@@ -16,8 +16,10 @@ demo: setup ## Run an example application for a minute
 	@$(BIN)/millstream run examples/etl/app.py --for 60s --home build/demo
 	@$(BIN)/millstream query examples/etl/app.py "SELECT device, average FROM hottest ORDER BY average DESC" --home build/demo
 
+TOGETHER ?= 2
+
 test: setup services lint ## Check style, types, layers and behaviour: what CI runs
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(TOGETHER) --dist loadfile --no-loadscope-reorder
 
 MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \
   $(if $(shell command -v redis-server),,redis-server))

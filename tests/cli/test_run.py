@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from millstream.lake.home import Home
+from millstream.lake.sql import query
 from millstream.run.lease import Lease
+from millstream.testing.chaos.driver import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from tests.cli.conftest import Outcome
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -71,6 +71,7 @@ class Driver:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "millstream.cli", "run", *options],
                 cwd=place,
+                env={**os.environ, **SHORT_LIVED},
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
@@ -118,7 +119,7 @@ def driver(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 
 
 def test_ctrl_c_finishes_the_batch_sums_up_and_leaves_with_0(
-    driver: Callable[..., Driver], millstream: Callable[..., Outcome]
+    driver: Callable[..., Driver],
 ) -> None:
     running = driver("--trigger", "1 second")
     running.wait_for(" paid ")
@@ -132,8 +133,7 @@ def test_ctrl_c_finishes_the_batch_sums_up_and_leaves_with_0(
     assert "finishing the running batch" in lines
     assert f"  ✓ balanced: {running.home.path}" in lines
     assert lines[-1] == "  millstream batch app.py --compare"
-    answer = millstream("query", "app.py", "SELECT told FROM paid WHERE id = 1", "--json")
-    assert json.loads(answer.out)["rows"] == [["1!"]]
+    assert query(running.home, "SELECT told FROM paid WHERE id = 1") == (("told",), [("1!",)])
 
 
 def test_sigterm_finishes_the_batch_and_leaves_with_0(driver: Callable[..., Driver]) -> None:

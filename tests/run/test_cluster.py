@@ -46,6 +46,7 @@ def millstream(*words: str) -> list[str]:
     return [sys.executable, "-m", "millstream.cli", *words]
 
 
+@pytest.mark.spark
 @pytest.mark.cluster
 def test_a_cluster_that_loses_an_executor_and_a_worker_loses_no_row(tmp_path: Path) -> None:
     home, log = tmp_path / "home", (tmp_path / "driver.log").open("wb")

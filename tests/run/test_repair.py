@@ -29,7 +29,7 @@ from millstream.lake.home import Home
 from millstream.run.health import examine
 from millstream.run.lease import Lease
 from millstream.run.repair import repair
-from millstream.testing.damage import Case, Judge, cases, chosen
+from millstream.testing.damage import Case, Judge, Sweep, cases, chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -433,3 +433,15 @@ def test_state_that_spark_finds_damaged_while_it_runs_is_named(
     Case("flip", file).inflict(home)
 
     assert died_of(shop, home).file == str(home.path / file)
+
+
+@pytest.mark.spark
+def test_a_sweep_tells_every_case_and_is_written_down(shop: Finished, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    sweep = Sweep("2026-11-16", seed=3).over(shop, tmp_path, 1, told.append)
+
+    assert [line.split()[0] for line in told] == ["1/1", "1/1"]
+    written = json.loads(sweep.to_json())
+    assert [sum(counts.values()) for counts in written["counts"].values()] == [1, 1]
+    assert written["wrong"] == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import pytest
 from millstream.errors import ForeignSessionError, SparkStartError
 from millstream.spark.session import open_session
 from millstream.spark.training import exercise
+from millstream.testing.chaos.driver import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,7 @@ def run_python(code: str, log_dir: Path) -> subprocess.CompletedProcess[str]:
     prelude = f"from pathlib import Path; LOGS = Path({str(log_dir)!r})\n"
     return subprocess.run(
         [sys.executable, "-c", prelude + code],
+        env={**os.environ, **SHORT_LIVED},
         capture_output=True,
         text=True,
         check=False,

@@ -22,7 +22,7 @@ _LAST_WORDS = 300
 _PROGRAM = ("-m", "millstream.cli")
 _HELD_BACK_US = 1_500_000
 
-_SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """A JVM that lives for seconds does not earn back what the optimising compiler costs."""
 
 
@@ -39,7 +39,7 @@ class Driver:
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, **_SHORT_LIVED, **environment},
+                env={**os.environ, **SHORT_LIVED, **environment},
                 stdout=output,
                 stderr=output,
                 start_new_session=True,

@@ -53,7 +53,7 @@ class Sweep:
                 out(f"{done:>4}/{len(picked)} {time.monotonic() - began:6.0f} s  {verdict}")
                 if verdict.outcome == "SILENTLY WRONG":
                     wrong.append(f"{manner}: {verdict}")
-            counts[manner] = counted
+            counts[manner] = dict(counted)
         return Sweep(self.date, self.seed, counts, tuple(wrong))
 
     def to_json(self) -> str:
