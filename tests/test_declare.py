@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
 
-from millstream.declare import sql_inputs
+from millstream.declare import SqlFunction, sql_inputs
 from millstream.errors import Location, SqlRefusedError
 
 AT = Location("app.py", 7)
@@ -41,3 +45,34 @@ def test_a_text_that_is_not_one_query_is_refused(query: str, why: str) -> None:
 
     assert caught.value.what.startswith("the SQL of 'd' is not one query: ")
     assert why in caught.value.what
+
+
+class Session:
+    """Views by name and queries that take a while: as much of Spark as a query in SQL needs."""
+
+    def __init__(self) -> None:
+        self.catalog, self.views = self, dict[str, Any]()
+
+    def sql(self, query: str) -> Any:
+        time.sleep(0.01)
+        return self.views[query.rpartition(" ")[2]]
+
+    def dropTempView(self, name: str) -> None:  # noqa: N802
+        self.views.pop(name, None)
+
+
+class Frame:
+    def __init__(self, session: Session) -> None:
+        self.sparkSession = session
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
+        self.sparkSession.views[name] = self
+
+
+def test_queries_answered_at_once_in_one_session_are_given_their_own_frames() -> None:
+    query = SqlFunction.of("SELECT * FROM a", dataset="d", place=lambda _: AT)
+    session = Session()
+    frames: list[Any] = [Frame(session) for _ in range(8)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(query, frames)) == frames

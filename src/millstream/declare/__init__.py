@@ -6,6 +6,7 @@ import inspect
 import itertools
 import re
 import sys
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from sqlglot import Token, exp
     from sqlglot.errors import SqlglotError
 
+_NAMING = threading.Lock()
+"""A session has one frame by each name, and recomputed tables are answered in threads."""
 _UNCLOSED = re.compile(r"(Missing .+) from \d+:(\d+)")
 
 
@@ -244,13 +247,14 @@ class SqlFunction:
     def __call__(self, *frames: DataFrame) -> DataFrame:
         """Give the answer to the query."""
         spark = frames[0].sparkSession
-        for name, frame in zip(self.reads, frames, strict=True):
-            frame.createOrReplaceTempView(name)
-        try:
-            return spark.sql(self.query)
-        finally:
-            for name in self.reads:
-                spark.catalog.dropTempView(name)
+        with _NAMING:
+            for name, frame in zip(self.reads, frames, strict=True):
+                frame.createOrReplaceTempView(name)
+            try:
+                return spark.sql(self.query)
+            finally:
+                for name in self.reads:
+                    spark.catalog.dropTempView(name)
 
     def place_of(self, offset: int) -> Location:
         """Say where a character of the query stands."""
