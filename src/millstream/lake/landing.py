@@ -150,7 +150,9 @@ class Landing:
             )
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return judge(decode(batches) if decode else map(unjudged, batches), rule, moment)
+            if decode is not None:
+                return judge(decode(batches), rule, moment)
+            return judge((unjudged(batch, schema.names) for batch in batches), rule, moment)
 
         return work
 

@@ -59,12 +59,13 @@ def judge(
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def unjudged(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Give rows that came typed the columns that decoding gives to others."""
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns["_reason"] = pa.nulls(batch.num_rows, pa.string())
-    columns["_raw"] = pa.nulls(batch.num_rows, pa.binary())
-    return pa.RecordBatch.from_pydict(columns)
+def unjudged(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Give rows that came typed the columns, in the order, that decoding gives to others."""
+    found = {name: batch.column(name) for name in columns}
+    found["_reason"] = pa.nulls(batch.num_rows, pa.string())
+    found["_raw"] = pa.nulls(batch.num_rows, pa.binary())
+    found |= {name: batch.column(name) for name in ("_origin", "_position")}
+    return pa.RecordBatch.from_pydict(found)
 
 
 def numbered(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
