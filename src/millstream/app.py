@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 from millstream import check, declare
 from millstream.bind import bind
 from millstream.bind.kind import kinds
+from millstream.declare.cell import execution
 from millstream.declare.file import files_of, read_file
+from millstream.declare.register import Entry, Register
 from millstream.errors import (
     AlreadyRunningError,
     EmptyAppError,
@@ -20,6 +23,7 @@ from millstream.errors import (
     MillstreamError,
     NoSqlFilesError,
     NotServedError,
+    UnknownDatasetError,
     UnknownInputError,
     relative,
 )
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
     from millstream.settings.profile import Profile
+    from millstream.views.preview import Preview
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -80,34 +85,35 @@ class App:
         self._master = Setting(master, in_code) if master else None
         self._folder = Path(self.at.file).absolute().parent
         self._profile: Profile | None = None
-        self._declared: list[Dataset] = []
-        self._refused: list[MillstreamError] = []
-        self._unmade: set[str] = set()
+        self._register = Register()
         self._readers: dict[object, Any] = {}
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
         self._died_of: Exception | None = None
+        self._for_next_start: list[str] = []
 
     def source(self, **options: Unpack[SourceOptions]) -> Callable[[Function], Function]:
         """Declare where rows come from: the function returns a connector."""
 
         def register(function: Function) -> Function:
-            self._declare(lambda: declare.source_of(function, options))
+            name = options.get("name", function.__name__)
+            self._declare(name, lambda: declare.source_of(function, options))
             return function
 
         return register
 
     def view(self, function: Function) -> Function:
         """Declare a named query, inlined into whoever reads it."""
-        self._declare(lambda: declare.view_of(function))
+        self._declare(function.__name__, lambda: declare.view_of(function))
         return function
 
     def table(self, **options: Unpack[TableOptions]) -> Callable[[Function], Function]:
         """Declare a query whose answer is kept as a Delta table."""
 
         def register(function: Function) -> Function:
-            self._declare(lambda: declare.table_of(function, options))
+            name = options.get("name", function.__name__)
+            self._declare(name, lambda: declare.table_of(function, options))
             return function
 
         return register
@@ -116,7 +122,8 @@ class App:
         """Declare a query whose answer goes to sinks."""
 
         def register(function: Function) -> Function:
-            self._declare(lambda: declare.serve_of(function, options))
+            name = options.get("name", function.__name__)
+            self._declare(name, lambda: declare.serve_of(function, options))
             return function
 
         return register
@@ -124,12 +131,12 @@ class App:
     def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
         """Declare a table by a query; the names after FROM are what it reads."""
         at = declare.location_of_caller()
-        self._declare(lambda: declare.sql_table_of(name, query, at, options))
+        self._declare(name, lambda: declare.sql_table_of(name, query, at, options))
 
     def sql_view(self, name: str, query: str) -> None:
         """Declare a view by a query; the names after FROM are what it reads."""
         at = declare.location_of_caller()
-        self._declare(lambda: declare.sql_view_of(name, query, at))
+        self._declare(name, lambda: declare.sql_view_of(name, query, at))
 
     def choose(self, profile: str | None, *, beside: Path | None = None) -> None:
         """Choose a profile of the millstream.toml that belongs to a folder, else to the app's."""
@@ -147,7 +154,7 @@ class App:
     @property
     def bound(self) -> Bound:
         """What is declared so far, as the profile would have it."""
-        return bind(self._declared, self.profile)
+        return bind(self._register.datasets, self.profile)
 
     def sql_files(self, folder: str | Path) -> None:
         """Declare the datasets of a folder of SQL files, each by its header and its query.
@@ -167,10 +174,10 @@ class App:
     def faults(self) -> tuple[MillstreamError, ...]:
         """Everything that is wrong with the declarations; found without Spark."""
         bound = self.bound
-        found = check.faults(self._graph_of(bound))
-        if self._refused:
+        refused, found = self._register.faults, check.faults(self._graph_of(bound))
+        if refused:
             found = tuple(e for e in found if not self._follows(e))
-        return (*bound.faults, *sorted((*self._refused, *found), key=check.place))
+        return (*bound.faults, *sorted((*refused, *found), key=check.place))
 
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run until it is stopped, or with `once` until nothing is left.
@@ -179,6 +186,7 @@ class App:
             MillstreamError: The app is wrong, or a query stopped for good.
         """
         self._running = running = self.open(options)
+        self._thread = None
         try:
             running.serve()
         finally:
@@ -244,6 +252,36 @@ class App:
         row: dict[str, Any] | None = self._readers[asked].get({k: key[k] for k in sinks[0].key})
         return row
 
+    def preview(
+        self, name: str, rows: int = 20, *, sample: int = 1000, fresh: bool = False
+    ) -> Preview:
+        """Look at the first rows of a dataset, without running the app or writing anything.
+
+        Its sources are what has landed of them or, if that is nothing, their first records, which
+        are judged now; the rest is computed from those as a batch.
+
+        Args:
+            name: A source, view or table.
+            rows: How many to show.
+            sample: How many records of each source to take.
+            fresh: Whether to take them from the source even if some have landed.
+
+        Raises:
+            UnknownDatasetError: The app declares no such dataset.
+            ArgumentRefusedError: No rows are asked for.
+            MillstreamError: It, or something it is made from, is wrong or cannot be read.
+        """
+        from millstream.run.preview import try_out
+        from millstream.run.sample import Bounds
+        from millstream.views.preview import Preview
+
+        bounds = Bounds(rows=rows, sample=sample, fresh=fresh)
+        FaultsError.raise_for(self._faults_of(name))
+        home = self.home()
+        home.verify(self.name)
+        trial = try_out(self.graph, name, self._connect()(), home, bounds)
+        return Preview.of(name, trial, rows=rows)
+
     def home(self, given: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""
         from millstream.lake.home import Home
@@ -273,8 +311,9 @@ class App:
         """Lock the home, start Spark and open every query; nothing runs yet."""
         from millstream.run.application import ApplicationRun
 
-        if self._running is not None:
+        if self.is_running:
             raise AlreadyRunningError(self.name)
+        self._for_next_start.clear()
         if profile := options.get("profile"):
             self.choose(profile)
         self.raise_faults()
@@ -300,15 +339,25 @@ class App:
         conf = self.bound.spark
         return partial(open_session, self.name, master=self.master(master), conf=conf)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs in this process."""
+        thread = self._thread
+        return self._running is not None and (thread is None or thread.is_alive())
+
+    def __repr__(self) -> str:
+        from millstream.views import AppView
+
+        state = " · running" if self.is_running else ""
+        return f"<App {AppView.of(Graph(self.name, self._register.datasets))}{state}>"
+
     def _repr_html_(self) -> str:
-        """Draw the app in a notebook, and say what is wrong with it so far."""
-        from html import escape
+        """Draw the app in a notebook, and say how it runs and what is wrong with it so far."""
+        from millstream.views.notebook import to_html
 
-        from millstream.views.drawing import to_html
-        from millstream.views.graph import GraphView
-
-        faults = "".join(f"<pre>{escape(str(fault))}</pre>" for fault in self.faults)
-        return to_html(GraphView.of(self.graph)) + faults
+        running = self._running if self.is_running else None
+        faults = (*self.faults, *((self._died_of,) if self._died_of is not None else ()))
+        return to_html(self.graph, running, faults, self._for_next_start)
 
     def _serve(self, running: ApplicationRun) -> None:
         try:
@@ -318,24 +367,37 @@ class App:
 
     def take_in(self, folder: Path, at: Location) -> None:
         """Declare what the SQL files of a folder say."""
-        files = files_of(folder)
+        files, cell = files_of(folder), execution()
         if not files:
-            self._refused.append(NoSqlFilesError(relative(str(folder)), at=at))
+            missing = NoSqlFilesError(relative(str(folder)), at=at)
+            self._enter(Entry(str(folder), None, (missing,), cell))
         for file in files:
             read = read_file(file, kinds())
-            self._refused.extend(read.faults)
-            if read.dataset is None:
-                self._unmade.add(read.name)
-            else:
-                self._declared.append(read.dataset)
+            self._enter(Entry(read.name, read.dataset, tuple(read.faults), cell))
 
     def _follows(self, error: MillstreamError) -> bool:
         """Tell whether a fault is there only because of one that was found before."""
-        unmade = isinstance(error, UnknownInputError) and error.name in self._unmade
+        unmade = isinstance(error, UnknownInputError) and error.name in self._register.refused
         return unmade or isinstance(error, EmptyAppError)
 
-    def _declare(self, make: Callable[[], Dataset]) -> None:
-        try:
-            self._declared.append(make())
-        except MillstreamError as error:
-            self._refused.append(error)
+    def _faults_of(self, name: str) -> tuple[MillstreamError, ...]:
+        """Say what is wrong with a dataset, or with anything that it is made from."""
+        bound = self.bound
+        graph, refused = Graph(self.name, bound.declared), self._register.refused
+        if name not in graph.datasets and name not in refused:
+            return (UnknownDatasetError(name, known=sorted({*graph.datasets, *refused})),)
+        names = {name, *(graph.upstream(name) if name in graph.datasets else ())}
+        reasons = (fault for each in sorted(names) for fault in self._register.faults_of(each))
+        found = (f for f in check.faults_among(names, graph) if not self._follows(f))
+        return (*bound.faults, *reasons, *found)
+
+    def _declare(self, name: str, make: Callable[[], Dataset]) -> None:
+        self._enter(Entry.of(name, make, execution()))
+
+    def _enter(self, entry: Entry) -> None:
+        self._register.enter(entry)
+        if self.is_running and entry.dataset is not None:
+            self._for_next_start.append(entry.name)
+            told = f"{self.name!r} runs: {entry.name!r} as declared here is for its next start"
+            at = entry.dataset.at
+            warnings.warn_explicit(told, UserWarning, at.file, at.line)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.graphs import graph, source, table, view
 
-from millstream.check import RULES, faults
+from millstream.check import RULES, faults, faults_among
 from millstream.connectors.files import Files
 from millstream.connectors.generator import Generator
 from millstream.connectors.memory import Memory
@@ -92,3 +92,11 @@ def test_every_rule_bears_a_graph_with_a_circle_and_unknown_names() -> None:
     app = graph(table("a", "b"), table("b", "a", "zzz"), view("v", "nowhere"))
 
     assert [list(rule(app)) is not None for rule in RULES] == [True] * len(RULES)
+
+
+def test_a_part_of_a_graph_has_its_own_faults_and_remedies_of_the_whole() -> None:
+    whole = graph(source("orders"), table("paid", "ordrs"), table("a", "b"), table("b", "a"))
+
+    assert [error.code for error in faults_among({"a", "b"}, whole)] == ["EMPTY_APP", "CYCLE"]
+    [_, error] = faults_among({"paid", "ordrs"}, whole)
+    assert error.fix.startswith("did you mean 'orders'? ")

@@ -275,3 +275,15 @@ def test_raw_records_land_with_all_that_kafka_knows_of_them(
         ("raw", n, n, "ok") for n in range(3)
     ]
     assert all(row.timestamp is not None for row in rows)
+
+
+def test_a_preview_shows_what_a_topic_holds_wherever_the_app_would_begin(
+    landed: ms.App, broker: Broker, tmp_path: Path
+) -> None:
+    latest = Kafka("landed", broker.servers, schema="n INT", starting_offsets="latest")
+
+    preview = app_of(latest, tmp_path / "home").preview("orders")
+
+    assert sorted(row.n for row in preview.frame.collect()) == [1, 2, 3, 4]
+    assert preview.samples[0].verdicts == {"ok": 4, "malformed": 4}
+    assert preview.samples[0].aside[0].place == "landed/0:1"

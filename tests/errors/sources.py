@@ -10,6 +10,7 @@ from millstream.errors import (
     LiveInBatchError,
     LiveReceiverError,
     Location,
+    NotSampledError,
     PathMissingError,
     SchemaError,
     SourceParametersError,
@@ -59,4 +60,5 @@ SAMPLES = (
         can_default=True,
         at=AT,
     ),
+    NotSampledError("orders", connector="Http", at=AT),
 )

@@ -377,3 +377,30 @@ def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(
             "rejected": 0,
         }
     }
+
+
+def test_an_interrupted_run_leaves_no_query_behind(spark: SparkSession, tmp_path: Path) -> None:
+    running = with_table(Memory(READING)).open({"home": tmp_path})
+
+    def interrupt() -> None:
+        if spark.streams.active:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        running.serve(interrupt)
+
+    assert spark.streams.active == []
+    Lease.acquire(Home.at(tmp_path)).release()
+
+
+def test_an_app_that_has_finished_in_the_background_can_be_started_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app = timed()
+    app.start(home=tmp_path, once=True)
+    eventually(lambda: not app.is_running)
+
+    app.start(home=tmp_path, once=True)
+    app.stop()
+
+    assert not app.is_running

@@ -16,12 +16,12 @@ from millstream.check.sources import (
 )
 from millstream.check.tables import changing_inputs, keys, no_inputs
 from millstream.check.triggers import unfit_triggers
+from millstream.model.graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from millstream.errors import MillstreamError
-    from millstream.model.graph import Graph
 
 RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     empty_app,
@@ -52,6 +52,14 @@ def faults(graph: Graph) -> tuple[MillstreamError, ...]:
     return tuple(sorted(found, key=place))
 
 
-def place(error: MillstreamError) -> tuple[str, int]:
-    """Give the file and line an error points at; one that points nowhere comes first."""
-    return (error.at.file, error.at.line) if error.at else ("", 0)
+def faults_among(names: Collection[str], graph: Graph) -> tuple[MillstreamError, ...]:
+    """Find the faults of some datasets, whatever may be wrong with others."""
+    part = Graph(graph.app, tuple(d for d in graph.declared if d.name in names))
+    # What a fault offers as a remedy may be another dataset.
+    whole = {(type(f), f.at, f.what): f for f in faults(graph)}
+    return tuple(whole.get((type(f), f.at, f.what), f) for f in faults(part))
+
+
+def place(error: MillstreamError) -> tuple[int, str, int]:
+    """Give the cell or file and line an error points at; one that points nowhere comes first."""
+    return (error.at.cell or 0, error.at.file, error.at.line) if error.at else (0, "", 0)

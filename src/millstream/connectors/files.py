@@ -15,11 +15,11 @@ from millstream.model.schema import Schema
 from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from typing import Literal
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
@@ -64,16 +64,30 @@ class Files:
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the folder as a stream."""
+        # By default Spark passes over files that are a week older than the newest it has read.
+        aged = {"maxFileAge": "36500d"}
+        return self._open(spark, lambda session: session.readStream.options(**aged))
+
+    def sample(self, spark: SparkSession, rows: int) -> DataFrame:  # noqa: ARG002
+        """Open the files that are there."""
+        return self._open(spark, lambda session: session.read)
+
+    def _open(
+        self,
+        spark: SparkSession,
+        reader: Callable[[SparkSession], DataStreamReader | DataFrameReader],
+    ) -> DataFrame:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
+        options = {name: revealed(value) for name, value in self.options.items()}
         if self.codec.format == "rows":
             schema = StructType.fromJson(json.loads(Schema.parse(self.schema).to_json()))
-            rows = self._reader(spark).schema(schema).parquet(self._pattern)
+            rows = reader(spark).options(**options).schema(schema).parquet(self._pattern)
             return rows.select("*", _origin(), F.col("_metadata.row_index").alias("_position"))
         is_whole = self.format == "csv" and self.csv.header
-        reader = self._reader(_without_splits(spark) if is_whole else spark)
-        lines = reader.format("text").load(self._pattern)
+        session = _without_splits(spark) if is_whole else spark
+        lines = reader(session).options(**options).format("text").load(self._pattern)
         columns = ("value", _origin(), F.lit(None).cast("long").alias("_position"))
         return _in_session(spark, lines).select(*columns)
 
@@ -85,11 +99,6 @@ class Files:
         # Spark's working folder is where its JVM was started, which may be another by now.
         path = os.path.abspath(revealed(self.path))
         return re.sub(r"[][{}*?\\]", r"\\\g<0>", path) if os.path.exists(path) else path
-
-    def _reader(self, spark: SparkSession) -> DataStreamReader:
-        # By default Spark passes over files that are a week older than the newest it has read.
-        options = {name: revealed(value) for name, value in self.options.items()}
-        return spark.readStream.options(**{"maxFileAge": "36500d", **options})
 
 
 def _without_splits(spark: SparkSession) -> SparkSession:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.rate import counter
+from millstream.connectors.rate import counted, counter
 from millstream.errors import ShareRefusedError
 from millstream.model.dataset import Codec
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
@@ -75,8 +75,15 @@ class Generator:
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the made-up records as a stream."""
-        ticks = counter(spark, self.rate).select("value", "timestamp", "_origin", "_position")
+        return self._written(counter(spark, self.rate))
+
+    def sample(self, spark: SparkSession, rows: int) -> DataFrame:
+        """Make the first records, as if begun so long ago."""
+        return self._written(counted(spark, self.rate, rows))
+
+    def _written(self, ticks: DataFrame) -> DataFrame:
         schema = "value STRING, _origin STRING, _position BIGINT"
+        ticks = ticks.select("value", "timestamp", "_origin", "_position")
         return ticks.mapInArrow(_writer(self, Schema.parse(self.schema)), schema)
 
     def record(self, number: int, due: datetime, schema: Schema) -> str:

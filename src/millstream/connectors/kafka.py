@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
     from pyspark.sql.types import StructType
 
     from millstream.errors import Location, MillstreamError
@@ -124,18 +124,25 @@ class Kafka:
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the topic as a stream."""
+        said = {"startingOffsets": self.starting_offsets, "failOnDataLoss": "true"}
+        return self._records(spark.readStream, {**said, **self._spark_options})
+
+    def sample(self, spark: SparkSession, rows: int) -> DataFrame:  # noqa: ARG002
+        """Give what the topic holds, from its beginning."""
+        return self._records(spark.read, {**self._spark_options, "startingOffsets": "earliest"})
+
+    def _records(
+        self, reader: DataStreamReader | DataFrameReader, options: Mapping[str, str | int | bool]
+    ) -> DataFrame:
         from pyspark.sql import functions as F
 
-        options = {
+        common: dict[str, str | int | bool] = {
             "kafka.bootstrap.servers": revealed(self.bootstrap_servers),
             "subscribe": revealed(self.topic),
-            "startingOffsets": self.starting_offsets,
-            "failOnDataLoss": "true",
             "kafka.isolation.level": "read_committed",
-            **self._spark_options,
+            "includeHeaders": True,
         }
-        reader = spark.readStream.format("kafka").options(includeHeaders=True, **options)
-        records = reader.load()
+        records = reader.format("kafka").options(**{**common, **options}).load()
         partition = F.concat_ws("/", "topic", "partition")
         names = Schema.parse(RAW).names if self.format == "raw" else ("value",)
         return records.select(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -53,6 +54,10 @@ class Rate:
         """Count what Spark makes of it: a task for each slot."""
         return spark.sparkContext.defaultParallelism
 
+    def sample(self, spark: SparkSession, rows: int) -> DataFrame:
+        """Give the rows of a counter that began so long ago."""
+        return counted(spark, self.rows_per_second, rows)
+
 
 def counter(spark: SparkSession, rows_per_second: int) -> DataFrame:
     """Count rows by the clock; the same offsets give the same rows, whenever they are read."""
@@ -60,3 +65,18 @@ def counter(spark: SparkSession, rows_per_second: int) -> DataFrame:
 
     rows = spark.readStream.format("rate").option("rowsPerSecond", rows_per_second).load()
     return rows.select("*", F.lit("rate").alias("_origin"), F.col("value").alias("_position"))
+
+
+def counted(spark: SparkSession, rows_per_second: int, rows: int) -> DataFrame:
+    """Give the first rows of a counter, the last of them due now."""
+    from pyspark.sql import functions as F
+
+    began_ms = round((time.time() - rows / rows_per_second) * 1000)
+    due_ms = F.round(F.col("id") * 1000 / rows_per_second).cast("long") + began_ms
+    number = F.col("id")
+    return spark.range(0, rows, 1, 1).select(
+        F.timestamp_millis(due_ms).alias("timestamp"),
+        number.alias("value"),
+        F.lit("rate").alias("_origin"),
+        number.alias("_position"),
+    )

@@ -10,6 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
+from millstream.declare.cell import place_of
 from millstream.errors import (
     Location,
     NotAConnectorError,
@@ -17,7 +18,6 @@ from millstream.errors import (
     SourceParametersError,
     SqlRefusedError,
     UnknownOptionError,
-    relative,
 )
 from millstream.memo import remembered
 from millstream.model.dataset import (
@@ -47,13 +47,13 @@ _UNCLOSED = re.compile(r"(Missing .+) from \d+:(\d+)")
 def location_of(function: Callable[..., Any]) -> Location:
     """Say where a function stands."""
     code = inspect.unwrap(function).__code__
-    return Location(relative(code.co_filename), code.co_firstlineno)
+    return Location(place_of(code.co_filename), code.co_firstlineno)
 
 
 def location_of_caller(depth: int = 2) -> Location:
     """Say which line called the function that calls this one."""
     frame = sys._getframe(depth)
-    return Location(relative(frame.f_code.co_filename), frame.f_lineno)
+    return Location(place_of(frame.f_code.co_filename), frame.f_lineno)
 
 
 def inputs_of(function: Callable[..., Any]) -> tuple[str, ...]:

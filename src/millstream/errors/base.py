@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+_CELL = re.compile(r"cell (\d+)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,8 +28,25 @@ class Location:
         """The line of an option, of a rule ("expect", name) or of an input ("from", name)."""
         return Location(self.file, self.lines[part]) if part in self.lines else self
 
+    @property
+    def cell(self) -> int | None:
+        """The number of the notebook's cell; None if it is a file."""
+        found = _CELL.fullmatch(self.file)
+        return int(found[1]) if found else None
+
     def __str__(self) -> str:
+        if self.cell is not None:
+            return f"{self.file}, line {self.line}"
         return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+
+
+def cell_name(number: int) -> str:
+    """Name a notebook's cell as if it were a file.
+
+    >>> print(Location(cell_name(3), 2))
+    cell 3, line 2
+    """
+    return f"cell {number}"
 
 
 def relative(file: str) -> str:
@@ -125,6 +145,10 @@ class MillstreamError(Exception):
     def __str__(self) -> str:
         place = f"\n  at:  {self.at}" if self.at else ""
         return f"[{self.code}] {self.what}{place}\n  fix: {self.fix}"
+
+    def _render_traceback_(self) -> list[str]:
+        """Give what a notebook shows: the error, not the way through Millstream to it."""
+        return str(self).splitlines()
 
 
 class DeclarationError(MillstreamError):

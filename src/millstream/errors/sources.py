@@ -159,3 +159,16 @@ class AvroColumnError(DeclarationError):
             fix=f"{change}{default}",
             at=at.of("schema"),
         )
+
+
+class NotSampledError(DeclarationError):
+    """A preview needs records that can be had only once."""
+
+    code = "NOT_SAMPLED"
+
+    def __init__(self, source: str, *, connector: str, at: Location) -> None:
+        super().__init__(
+            f"source {source!r} cannot be sampled: what {connector} receives can be had only once",
+            fix="run the app for a while: a preview is then made of what has landed",
+            at=at,
+        )

@@ -1,4 +1,4 @@
-"""Where the rows of a landing came from, as the landing itself tells it."""
+"""What a landing holds, and where its rows came from, read without Spark."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    import pyarrow as pa
 
 _COLUMNS = ["_batch", "_origin", "_position", "_arrived_at"]
 
@@ -39,3 +41,13 @@ def landed_batches(table: Path) -> Mapping[int, LandedBatch]:
             known = [n for n in (before, position) if n is not None]
             batch.origins[row["_origin"]] = max(known, default=None)
     return batches
+
+
+def landed_rows(table: Path, columns: Sequence[str], *, most: int, right: bool) -> pa.Table:
+    """Read some rows that are ok, or some that are not."""
+    import pyarrow.compute as pc
+
+    verdict = pc.field("_verdict")
+    wanted = verdict == "ok" if right else verdict != "ok"
+    dataset = DeltaTable(str(table)).to_pyarrow_dataset()
+    return dataset.head(most, columns=list(columns), filter=wanted)

@@ -123,6 +123,15 @@ class Tasks(Protocol):
 
 
 @runtime_checkable
+class Sampled(Protocol):
+    """A connector that can show a few records without being opened as a stream."""
+
+    def sample(self, spark: SparkSession, rows: int) -> DataFrame:
+        """Give records that are there, with the columns of `read`; no more than `rows` are used."""
+        ...
+
+
+@runtime_checkable
 class Sink(Protocol):
     """A place an answer goes to."""
 

@@ -101,7 +101,7 @@ class Graph:
         return replace(self, declared=tuple(declared), trigger=trigger)
 
     def upstream(self, name: str, steps: int | None = None) -> frozenset[str]:
-        """Everything `name` is made from, directly or in so many steps."""
+        """Everything `name` is made from, declared or not, directly or in so many steps."""
         return _within(steps, name, {d.name: d.reads for d in self.datasets.values()})
 
     def downstream(self, name: str, steps: int | None = None) -> frozenset[str]:
@@ -151,7 +151,7 @@ def _within(
     found: set[str] = set()
     front = {name}
     while front and (steps is None or steps > 0):
-        front = {next_ for each in front for next_ in neighbours[each]} - found
+        front = {next_ for each in front for next_ in neighbours.get(each, ())} - found
         found |= front
         steps = None if steps is None else steps - 1
     return frozenset(found)

@@ -17,7 +17,7 @@ from millstream.run.lease import Lease
 from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.spark.report import silent
-from millstream.spark.session import warm_up
+from millstream.spark.session import log_of_jvm, warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,7 +84,7 @@ class ApplicationRun:
 
     @property
     def _log(self) -> str:
-        return str(self.home.logs / "spark.log")
+        return log_of_jvm(self.home.logs)
 
     @property
     def queries(self) -> tuple[Supervised, ...]:
@@ -109,7 +109,7 @@ class ApplicationRun:
         """
         try:
             self._serve(on_look)
-        except OvertakenError:
+        except (OvertakenError, KeyboardInterrupt):
             self._runner.stop()
             raise
         except (Py4JError, OSError) as error:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import TimestampType
 
 from millstream.declare import SqlFunction, described
+from millstream.declare.cell import place_of
 from millstream.errors import (
     ColumnMissingError,
     ColumnReservedError,
@@ -20,7 +21,6 @@ from millstream.errors import (
     NotADataFrameError,
     QueryRefusedError,
     RuleRefusedError,
-    relative,
 )
 from millstream.lake.landing import Landing
 from millstream.lake.table import RESERVED
@@ -212,5 +212,5 @@ def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Loca
 
 def _user_line(error: BaseException, declared: Location) -> Location:
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if relative(frame.filename) == declared.file]
+    lines = [frame.lineno for frame in frames if place_of(frame.filename) == declared.file]
     return Location(declared.file, lines[-1] or declared.line) if lines else declared

@@ -22,6 +22,7 @@ from millstream.errors import (
 )
 from millstream.run.build import refused, words_of
 from millstream.run.health import damage_of
+from millstream.spark.session import log_of_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def explain(error: BaseException, *, query: str, at: Location, home: Home) -> Mi
         return error
     if outside := _of_the_surroundings(error, query=query, at=at, home=home):
         return outside
-    log = str(home.logs / "spark.log")
+    log = log_of_jvm(home.logs)
     if isinstance(error, AnalysisException):
         return refused(query, error, at)
     if isinstance(error, Py4JNetworkError | ConnectionError):

@@ -127,7 +127,8 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
     hidden = [key for key, value in conf.items() if isinstance(value, Secret)]
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
-        gateway = SparkContext._gateway or _launch(everything, log, hidden=hidden)
+        gateway: Any = SparkContext._gateway or _launch(everything, log, hidden=hidden)
+        gateway.log = getattr(gateway, "log", str(log))
         spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
     except (PySparkException, Py4JError) as error:
         cause = str(getattr(error, "java_exception", error))
@@ -157,6 +158,13 @@ def _launch(conf: SparkConf, log: Path, *, hidden: Collection[str]) -> Any:
         channels = {"stdout": output, "stderr": output, "start_new_session": True}
         with _ended_if_interrupted(java_gateway):
             return java_gateway.launch_gateway(visible, channels)  # type: ignore[no-untyped-call]
+
+
+def log_of_jvm(otherwise: Path) -> str:
+    """Say where Spark's log is: where its JVM was started to write it, if it was."""
+    from pyspark import SparkContext
+
+    return str(getattr(SparkContext._gateway, "log", otherwise / "spark.log"))
 
 
 @contextmanager

@@ -197,7 +197,7 @@ def _drawn_node(box: _Box, node: NodeView) -> str:
     dashes = ' stroke-dasharray="4 3"' if node.kind == "view" else ""
     text = f'<text x="{box.left + _PADDING:g}" fill="currentColor"'
     return (
-        f"<g><title>{html.escape(f'{node.name}: {node}, {node.file}:{node.line}')}</title>"
+        f"<g><title>{html.escape(f'{node.name}: {node}, {node.at}')}</title>"
         f'<rect x="{box.left:g}" y="{top:g}" width="{box.right - box.left:g}" height="{_HEIGHT}"'
         f' rx="6" fill="{colour}" fill-opacity=".14" stroke="{colour}"{dashes}/>'
         f'{text} y="{top + 18:g}" font-weight="bold">{html.escape(node.name)}</text>'

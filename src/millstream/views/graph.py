@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.errors import Location
 from millstream.model.dataset import Serve, Source, Table, View
 from millstream.views import AppView
 
@@ -55,6 +56,11 @@ class NodeView:
             file=dataset.at.file,
             line=dataset.at.line,
         )
+
+    @property
+    def at(self) -> Location:
+        """Where it is declared."""
+        return Location(self.file, self.line)
 
     def __str__(self) -> str:
         mode = f"{self.mode} by {', '.join(self.key)}" if self.key else self.mode
