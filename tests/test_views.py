@@ -9,6 +9,7 @@ from tests.graphs import AT, source, table
 
 from millstream.errors import KeyMissingError
 from millstream.lake.delta import Facts
+from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import Home
 from millstream.lake.ledger import Ledger, SourceEntry
 from millstream.model.trigger import Trigger
@@ -58,7 +59,7 @@ def stream(held: Held) -> Supervised:
 
 
 def test_a_source_shows_its_rates_its_watermark_and_what_was_set_aside() -> None:
-    facts = Facts(batch=7, greatest_event_time=NOON_US).plus({"input": 100, "ok": 96, "late": 4})
+    facts = Facts(batch=7, frontier=NOON_US).plus({"input": 100, "ok": 96, "late": 4})
 
     [view] = look([landing(Held(facts, spoken(7, rows=100, rate=50.0)))], {})
 
@@ -71,23 +72,13 @@ def test_a_source_shows_its_rates_its_watermark_and_what_was_set_aside() -> None
         input_rate=50.0,
         output_rate=48.0,
         batch_ms=240,
-        complete_to=datetime(2026, 11, 15, 11, 50, tzinfo=UTC),
+        complete_to=datetime(2026, 11, 15, 12, tzinfo=UTC),
         verdicts={"late": 4},
     )
 
 
-def test_a_table_is_complete_to_sparks_watermark() -> None:
-    told = spoken(0, rows=1, rate=1.0, eventTime={"watermark": "2026-11-15T12:00:00.000Z"})
-
-    [view] = look([stream(Held(Facts(batch=0), told))], {})
-
-    assert view.complete_to == datetime(2026, 11, 15, 12, tzinfo=UTC)
-
-
-def test_a_watermark_that_has_not_moved_is_no_moment() -> None:
-    told = spoken(0, rows=1, rate=1.0, eventTime={"watermark": "1970-01-01T00:00:00.000Z"})
-
-    [view] = look([stream(Held(Facts(batch=0), told))], {})
+def test_a_table_of_which_nothing_is_complete_has_no_moment() -> None:
+    [view] = look([stream(Held(Facts(batch=0, frontier=NOTHING_YET)))], {})
 
     assert view.complete_to is None
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from millstream.connectors.rate import Rate as Rate
     from millstream.connectors.receiver import Receiver as Receiver
     from millstream.connectors.socket import Socket as Socket
+    from millstream.connectors.table import Table as Table
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import dedup as dedup
     from millstream.sinks.postgres import Postgres as Postgres
@@ -44,6 +45,7 @@ _ROOMS = {
     "Redis": "sinks.redis",
     "SQLite": "sinks.sqlite",
     "Socket": "connectors.socket",
+    "Table": "connectors.table",
     "dedup": "operators",
 }
 """Where each public name is; it is imported when first used, so that commands start at once."""

@@ -34,6 +34,7 @@ from millstream.settings.profile import read_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -281,6 +282,26 @@ class App:
         home.verify(self.name)
         trial = try_out(self.graph, name, self._connect()(), home, bounds)
         return Preview.of(name, trial, rows=rows)
+
+    def frontier(self, name: str, *, version: int | None = None) -> datetime | None:
+        """Up to which event time a table or a landed source is complete, now or at a version.
+
+        No row or change to come stems from an earlier event. None if nothing is complete yet, or
+        if it cannot be known: without an event time, after a join, or of a live source. Needs no
+        Spark.
+
+        Raises:
+            UnknownTableError: There is no such table.
+            UnknownVersionError: The table has no such version.
+        """
+        from millstream.lake.frontier import moment
+        from millstream.lake.log import facts_of
+        from millstream.lake.travel import existing_version
+
+        path = self.home().existing(name)
+        if version is not None:
+            existing_version(path, name, version)
+        return moment(facts_of(path, version=version).frontier)
 
     def home(self, given: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""

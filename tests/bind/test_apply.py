@@ -189,7 +189,7 @@ def test_every_fault_of_a_source_is_told() -> None:
         (
             'kind = "kafak"',
             "fix: did you mean 'kafka'? "
-            "kinds are delta, files, generator, http, kafka, rate, socket",
+            "kinds are delta, files, generator, http, kafka, rate, socket, table",
         ),
         ('kind = "receiver"', "[UNKNOWN_KIND] source 'orders' has kind 'receiver'"),
         ('kind = "http"\nport = "80"', "'sources.orders.port' is '80' (a text)"),

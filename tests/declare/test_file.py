@@ -167,7 +167,7 @@ def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() ->
         "[OPTION_REFUSED] 'orders' has source='fils'\n"
         "  at:  shop/orders.sql:1\n"
         "  fix: did you mean 'files'? source is one of delta, files, generator, http, kafka, "
-        "rate, socket"
+        "rate, socket, table"
     )
 
 

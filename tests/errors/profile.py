@@ -17,7 +17,7 @@ from millstream.errors import (
 )
 
 AT = Location("millstream.toml", 2)
-KINDS = ["delta", "files", "generator", "http", "kafka", "rate", "socket"]
+KINDS = ["delta", "files", "generator", "http", "kafka", "rate", "socket", "table"]
 SAMPLES = (
     ProfileFileError("Invalid value", at=AT),
     UnknownProfileError("pord", known=["default", "prod"], file="millstream.toml"),

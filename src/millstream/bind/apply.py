@@ -19,8 +19,8 @@ from millstream.errors import (
     UnknownSourceError,
     ValueRefusedError,
 )
-from millstream.model.dataset import Serve, Source, StoreSink
-from millstream.model.duration import parse_duration
+from millstream.model.dataset import Following, Serve, Source, StoreSink
+from millstream.model.duration import parse_duration, to_text
 from millstream.model.schema import Schema
 from millstream.settings.profile import got, joined
 from millstream.settings.secret import expand, has_variable
@@ -50,6 +50,7 @@ def bind(declared: Sequence[Dataset], profile: Profile) -> Bound:
     """Apply a profile; what is bound wrongly stays as the code says."""
     reader = _Reader()
     bound = [_bound(dataset, profile, reader) for dataset in declared]
+    bound = [_inheriting(d) if isinstance(d, Source) else d for d in bound]
     for of, kind, said in (("source", Source, profile.sources), ("serve", Serve, profile.serve)):
         names = [dataset.name for dataset in declared if isinstance(dataset, kind)]
         for name in sorted(said.keys() - set(names)):
@@ -260,6 +261,26 @@ class _Reader:
     def _refuse(self, error: MillstreamError) -> typing.NoReturn:
         self.faults.append(error)
         raise _RefusedError
+
+
+def _inheriting(source: Source) -> Source:
+    """Give a source that follows a table of another app the event time of that table.
+
+    It waits at least as long as rows may come behind there.
+    """
+    connector = source.connector
+    followed = connector.followed() if isinstance(connector, Following) else None
+    if followed is None or followed.event_time is None or followed.delay is None:
+        return source
+    if source.event_time not in (None, followed.event_time):
+        return source
+    waits = [followed.delay]
+    if source.watermark is not None:
+        try:
+            waits.append(parse_duration(source.watermark))
+        except ValueError:
+            return source
+    return replace(source, event_time=followed.event_time, watermark=to_text(max(waits)))
 
 
 def _as_spark_writes(value: object) -> str:

@@ -109,7 +109,7 @@ def _key(kind: type, field: Field[Any]) -> Key | None:
     if field.name.startswith("_") or field.name in INHERITED or not field.init:
         return None
     try:
-        declared = _without_none(eval(str(field.type), _names(kind)))
+        declared = _written(eval(str(field.type), _names(kind)))
     except NameError:
         return None
     is_simple = declared in SCALARS or is_dataclass(declared)
@@ -123,8 +123,12 @@ def _names(kind: type) -> dict[str, Any]:
     return vars(sys.modules[kind.__module__]) | _TYPING_ONLY
 
 
-def _without_none(declared: Any) -> Any:
+def _written(declared: Any) -> Any:
     if typing.get_origin(declared) not in (typing.Union, types.UnionType):
         return declared
-    [kept, *others] = [choice for choice in typing.get_args(declared) if choice is not type(None)]
-    return declared if others else kept
+    choices = [choice for choice in typing.get_args(declared) if choice is not type(None)]
+    if len(choices) == 1:
+        return choices[0]
+    # What may be an object of the user's in code is a text in a file.
+    is_list = any(typing.get_origin(choice) is Sequence for choice in choices)
+    return str if str in choices and not is_list else declared

@@ -13,6 +13,7 @@ from millstream.check.sources import (
     event_times,
     live_receivers,
     refused_schemas,
+    unbounded_event_times,
 )
 from millstream.check.tables import changing_inputs, keys, no_inputs
 from millstream.check.triggers import unfit_triggers
@@ -34,6 +35,7 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     refused_durations,
     refused_schemas,
     event_times,
+    unbounded_event_times,
     live_receivers,
     connector_faults,
     keys,

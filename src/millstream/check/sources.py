@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 from millstream.errors import (
     EmptyAppError,
     EventTimeColumnError,
+    EventTimeUnboundedError,
     LiveReceiverError,
     MillstreamError,
     SchemaError,
     WatermarkMissingError,
 )
-from millstream.model.dataset import Receiving
+from millstream.model.dataset import Following, Receiving
 from millstream.model.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.model.dataset import Source
+    from millstream.model.dataset import Connector, Source
     from millstream.model.graph import Graph
 
 
@@ -52,7 +53,7 @@ def event_times(graph: Graph) -> Iterator[MillstreamError]:
 
 
 def _event_time_column(source: Source) -> Iterator[MillstreamError]:
-    if source.event_time is None:
+    if source.event_time is None or _is_out_of_sight(source.connector):
         return
     try:
         schema = Schema.parse(source.connector.schema)
@@ -64,6 +65,22 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
         yield EventTimeColumnError(
             source.event_time, source=source.name, got=got, columns=tuple(types), at=source.at
         )
+
+
+def _is_out_of_sight(connector: Connector) -> bool:
+    """Tell whether a connector follows a table that cannot be read, so that no column is known."""
+    return isinstance(connector, Following) and connector.followed() is None
+
+
+def unbounded_event_times(graph: Graph) -> Iterator[EventTimeUnboundedError]:
+    """Event times of a table of another app that does not say how far behind a row may come."""
+    for source in graph.sources:
+        connector = source.connector
+        followed = connector.followed() if isinstance(connector, Following) else None
+        if followed is None or source.event_time is None or followed.delay is not None:
+            continue
+        if source.event_time == followed.event_time:
+            yield EventTimeUnboundedError(source.event_time, source=source.name, at=source.at)
 
 
 def live_receivers(graph: Graph) -> Iterator[LiveReceiverError]:

@@ -62,6 +62,18 @@ class Offsets:
                 return number
         return None
 
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The last version of each Delta table that is read as a whole, by the table's id."""
+        found: dict[str, int] = {}
+        for end in self.ends:
+            match _json(end) if end != _DASH else None:
+                case {"reservoirId": str(table), "reservoirVersion": int(next_), **rest}:
+                    # While its first snapshot is read, nothing is read as a whole.
+                    whole = -1 if rest.get("isStartingVersion") else next_ - 1
+                    found[table] = min(whole, found.get(table, whole))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:

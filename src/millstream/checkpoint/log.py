@@ -48,11 +48,15 @@ class CheckpointLog:
         """The watermark of the last planned batch, in milliseconds since 1970; 0 before any."""
         if self.planned < 0:
             return 0
-        return self._offsets(self.planned).watermark_ms
+        return self.offsets(self.planned).watermark_ms
 
     def planned_at_ms(self, batch: int) -> int:
         """When a batch was planned, in milliseconds since 1970; the same for every retry."""
-        return self._offsets(batch).planned_at_ms
+        return self.offsets(batch).planned_at_ms
+
+    def offsets(self, batch: int) -> Offsets:
+        """Where a planned batch ends; the same for every retry."""
+        return self._read(self.path / "offsets" / str(batch), Offsets.parse)
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -68,9 +72,6 @@ class CheckpointLog:
         """
         _sync(self.path / "offsets" / str(batch))
         _sync(self.path / "offsets")
-
-    def _offsets(self, batch: int) -> Offsets:
-        return self._read(self.path / "offsets" / str(batch), Offsets.parse)
 
     def _read(self, file: Path, parse: Callable[[bytes], Entry]) -> Entry:
         try:

@@ -93,6 +93,11 @@ class Home:
         found = folder.iterdir() if folder.exists() else ()
         return tuple(sorted(t.name for t in found if (t / "_delta_log").exists()))
 
+    @property
+    def is_deployed(self) -> bool:
+        """Whether an app has ever been deployed here."""
+        return self._manifest.exists()
+
     def is_landing(self, name: str) -> bool:
         """Whether a table holds the rows of a source, with their verdicts."""
         return name in self.read_manifest().get("sources", ())

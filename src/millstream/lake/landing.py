@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.errors import LandingUnbalancedError, LateRowsError
+from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateRowsError
 from millstream.lake.decode import HEADER, decoded_schema, decoder
 from millstream.lake.files import count_rows
+from millstream.lake.frontier import NOTHING_YET, Publication, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.lake.verdict import Moment, Rule, judge, numbered, unjudged
 from millstream.model.dataset import VERDICTS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from millstream.lake.delta import Facts, FencedTable
-    from millstream.model.dataset import Source
+    from millstream.model.dataset import Followed, Source
 
 _MARKS = (
     Field("_reason", Atom.STRING),
@@ -189,9 +190,10 @@ class LandingSink:
         table: FencedTable,
         staging: Path,
         planned_at: Callable[[int], int],
+        followed: Callable[[int], Followed | None] = lambda _: None,
     ) -> None:
         self._landing, self._table, self._staging = landing, table, staging
-        self._planned_at = planned_at
+        self._planned_at, self._followed = planned_at, followed
         self.greatest_origin = ""
         """Of all records landed since this was opened, the greatest name of an origin."""
 
@@ -203,13 +205,12 @@ class LandingSink:
     def stage(self, raw: DataFrame, batch: int) -> Staged:
         """Parse, judge and write a batch; nothing of it is landed yet."""
         counted, observation = observe(raw, {}, raw.columns)
-        bound = self._landing.bound(self.facts.greatest_event_time)
-        moment = Moment(batch, self._planned_at(batch) * 1000, bound)
+        now = Moment(batch, self._planned_at(batch) * 1000, self.bound)
         if self._landing.source.expect.rules:
-            judged = self._landing.judge(counted, moment)
+            judged = self._landing.judge(counted, now)
             staged = stage(judged, observation, self._staging, self.partition_by)
         else:
-            work = self._landing.work(moment)
+            work = self._landing.work(now)
             staged = stage(counted, observation, self._staging, self.partition_by, work)
         if staged.seen["_rows"] != staged.rows:
             raise LandingUnbalancedError(
@@ -232,6 +233,7 @@ class LandingSink:
         counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
         if source.late == "fail" and counts["late"]:
             raise LateRowsError(source.name, rows=counts["late"], batch=batch, at=source.at)
+        followed, greatest = self._followed(batch), self._greatest(staged)
         facts = replace(
             self.facts,
             query_id=query_id,
@@ -239,12 +241,42 @@ class LandingSink:
             rows=count_rows(landed),
             digest=staged.digest,
             changed=batch if landed else self.facts.changed,
-            greatest_event_time=self._greatest(staged),
-        )
+            greatest_event_time=greatest,
+            inputs=followed.position if followed else {},
+            mode="append",
+        ).publishing(self._published(greatest, followed))
         read = staged.seen["_rows"] - count_rows(staged.only("_verdict", HEADER))
         self._table.append(landed, facts.plus({"input": read, **counts}))
         origins = (file.greatest("_origin") or "" for file in landed)
         self.greatest_origin = max(self.greatest_origin, *origins, "")
+
+    @property
+    def bound(self) -> int | None:
+        """The watermark for the next batch: what was said to be complete stays so."""
+        bound, told = self._landing.bound(self.facts.greatest_event_time), self.facts.frontier
+        return bound if bound is None or told is None else max(bound, told)
+
+    def _published(self, greatest: int | None, followed: Followed | None) -> Publication:
+        """Tell up to when the landing is complete: as far as what it follows is, if it does.
+
+        Raises:
+            FrontierPassedError: Rows that are still to come there would be late here.
+        """
+        source, bound = self._landing.source, self._landing.bound(greatest)
+        delay = _in_microseconds(source.watermark) if source.watermark else None
+        if followed is None or source.event_time not in (None, followed.event_time):
+            frontier = None if source.event_time is None else NOTHING_YET
+            return Publication(frontier if bound is None else bound, source.event_time, delay)
+        if bound is not None and (told := moment(followed.frontier)):
+            self._refuse_if_passed(moment(bound), told)
+        return Publication(followed.frontier, source.event_time, delay)
+
+    def _refuse_if_passed(self, watermark: datetime | None, frontier: datetime) -> None:
+        if watermark is not None and watermark > frontier:
+            source = self._landing.source
+            raise FrontierPassedError(
+                source.name, watermark=str(watermark), frontier=str(frontier), at=source.at
+            )
 
     def _greatest(self, staged: Staged) -> int | None:
         column = self._landing.source.event_time

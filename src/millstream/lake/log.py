@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import HomeDamagedError
+from millstream.lake.frontier import latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from millstream.lake.frontier import Publication
 
 EPOCH = "millstream.epoch"
 FACTS = "millstream"
@@ -43,7 +47,17 @@ class Facts:
     greatest_event_time: int | None = None
     """In microseconds since 1970, over all batches so far."""
     inputs: Mapping[str, int] = field(default_factory=dict)
-    """The version of each input a recomputed answer was made from."""
+    """What a recomputed answer was made from, or how far a table of another app was read."""
+    frontier: int | None = None
+    """No change to come stems from an event before it, in microseconds since 1970; NOTHING_YET
+    while nothing is complete, None if it cannot be known of this table."""
+    event_time: str | None = None
+    """The column that tells when the event of a row was, if one does."""
+    delay: int | None = None
+    """How far a row may come behind the greatest event time, in microseconds, if that is bounded;
+    the most that it ever was."""
+    mode: str = ""
+    """How the table takes its answer: append, update or complete."""
 
     def plus(self, counts: Mapping[str, int]) -> Facts:
         """Add a batch's counts to the totals."""
@@ -51,6 +65,16 @@ class Facts:
         for name, count in counts.items():
             totals[name] = totals.get(name, 0) + count
         return replace(self, counts=dict(counts), totals=totals)
+
+    def publishing(self, told: Publication) -> Facts:
+        """Tell readers of time: a frontier never goes back, nor is a delay forgotten."""
+        delays = [delay for delay in (self.delay, told.delay) if delay is not None]
+        return replace(
+            self,
+            frontier=latest(self.frontier, told.frontier),
+            event_time=told.event_time,
+            delay=max(delays) if told.delay is not None else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +90,7 @@ class Commit:
     """Whether it wrote a batch; a driver also commits when it takes the table over."""
 
 
-def commits(table: Path) -> Iterator[Commit]:
+def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:
     """Read the commits of a table, the last one first; none if nothing is committed yet.
 
     Raises:
@@ -75,16 +99,36 @@ def commits(table: Path) -> Iterator[Commit]:
     log = table / "_delta_log"
     names = sorted((f.name for f in log.iterdir()), reverse=True) if log.exists() else []
     for name in names:
-        if _COMMIT.fullmatch(name):
+        if _COMMIT.fullmatch(name) and (up_to is None or int(name[:-5]) <= up_to):
             try:
                 yield _read(log / name)
             except (ValueError, KeyError, TypeError) as error:
                 raise HomeDamagedError(str(log / name), why=type(error).__name__) from error
 
 
-def facts_of(table: Path) -> Facts:
-    """Read what the last batch told of the table at a path; commits of others are skipped."""
-    return next((commit.facts for commit in commits(table) if commit.facts), Facts())
+def facts_of(table: Path, *, version: int | None = None) -> Facts:
+    """Read what the last batch told of a table, now or at a version; commits of others are skipped.
+
+    Before its first batch a table has told nothing.
+    """
+    seen = commits(table, up_to=version)
+    return next((commit.facts for commit in seen if commit.facts), Facts())
+
+
+def commit_checksum(table: Path, version: int) -> int | None:
+    """Sum up the commit of a version, to know it again; None if it is not there."""
+    try:
+        return zlib.crc32((table / "_delta_log" / f"{version:020d}.json").read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def versions(table: Path) -> range:
+    """Say which versions the log of a table still has commits of."""
+    log = table / "_delta_log"
+    names = (file.name for file in log.iterdir()) if log.exists() else ()
+    found = [int(name[:-5]) for name in names if _COMMIT.fullmatch(name)]
+    return range(min(found), max(found) + 1) if found else range(0)
 
 
 def _read(file: Path) -> Commit:

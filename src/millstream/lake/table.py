@@ -14,11 +14,12 @@ from millstream.crash import reach
 from millstream.errors import ExpectationFailedError, KeyNotUniqueError
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.files import DataFile, count_rows
+from millstream.lake.frontier import Publication
 from millstream.lake.ledger import RULE
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
@@ -37,10 +38,16 @@ class TableSink:
     """A Delta table and its quarantine, open for writing."""
 
     def __init__(
-        self, declared: Table, table: FencedTable, quarantine: FencedTable | None, staging: Path
+        self,
+        declared: Table,
+        table: FencedTable,
+        quarantine: FencedTable | None,
+        staging: Path,
     ) -> None:
         self._declared, self._table, self._quarantine = declared, table, quarantine
         self._staging = staging
+        self.published: Callable[[int], Publication] = lambda _: Publication()
+        """What is known of time after a batch; nothing, unless whoever writes it says so."""
 
     @property
     def facts(self) -> Facts:
@@ -64,7 +71,11 @@ class TableSink:
         return digest_without_writing(*observe(marked, self._broken(), answer.columns))
 
     def commit(
-        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+        self,
+        staged: Staged,
+        batch: int,
+        query_id: str,
+        inputs: Mapping[str, int] | None = None,
     ) -> None:
         """Write a batch into the quarantine, then into the table.
 
@@ -90,7 +101,8 @@ class TableSink:
             reach("quarantine_commit", self._table.path.parent.parent, self._table.name, batch)
         facts = _next(self.facts, staged, batch, query_id).plus(counts)
         changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
-        facts = replace(facts, inputs=inputs or {}, changed=changed)
+        facts = replace(facts, inputs=inputs or {}, changed=changed, mode=self._declared.mode)
+        facts = facts.publishing(self.published(batch))
         self._write([file.without(_KEPT) for file in kept], gone, facts)
 
     def _write(self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts) -> None:

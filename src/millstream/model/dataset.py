@@ -199,6 +199,37 @@ class StoreSink(Sink, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What is known of a table of another app, at the version a batch has read it to."""
+
+    position: Mapping[str, int]
+    """Which version it was, to know it again."""
+    frontier: int | None
+    """No row to come stems from an event before it, in microseconds since 1970; None if unknown."""
+    event_time: str | None
+    """The column that tells when the event of a row was."""
+    delay: timedelta | None
+    """How far a row may come behind the greatest event time, if that is bounded."""
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A connector to a table whose rows come with a frontier."""
+
+    def followed(self) -> Followed | None:
+        """Tell what is known of the table now; None if it cannot be read."""
+        ...
+
+    def followed_to(self, version: int) -> Followed:
+        """Tell what was known of the table at a version."""
+        ...
+
+    def hold_to(self, position: Mapping[str, int], source: str, at: Location) -> None:
+        """Raise unless the table is still the one that was read to a position."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Expectations:
     """Rules that every row must meet, and what happens to a row that does not."""
 

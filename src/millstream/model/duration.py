@@ -64,4 +64,5 @@ def to_text(length: timedelta) -> str:
     seconds = length.total_seconds()
     units = (("day", 86400), ("hour", 3600), ("minute", 60))
     unit, size = next((u for u in units if seconds >= u[1] and not seconds % u[1]), ("second", 1))
-    return f"{seconds / size:g} {unit}{'' if seconds == size else 's'}"
+    number = f"{seconds / size:.6f}".rstrip("0").rstrip(".")
+    return f"{number} {unit}{'' if seconds == size else 's'}"

@@ -9,7 +9,9 @@ from deltalake import DeltaTable
 
 from millstream.crash import reach
 from millstream.lake.delta import last_facts
+from millstream.lake.frontier import Publication, least
 from millstream.run.build import Snapshots, answer
+from millstream.run.frontier import frontier_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,5 +102,7 @@ class RecomputeRun:
         reach("batch_planned", self._home.path, self.name, batch)
         staged = self._sink.stage(answer(self._graph, self.name, read), batch)
         reach("batch_staged", self._home.path, self.name, batch)
+        frontier = least(frontier_at(self._home, n, v) for n, v in read.versions.items())
+        self._sink.published = lambda _: Publication(frontier)
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
         reach("sink_commit", self._home.path, self.name, batch)

@@ -28,6 +28,7 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.failure import explain
+from millstream.run.frontier import StreamFrontier, following
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
@@ -242,7 +243,9 @@ class Runner:
             schema = StructType.fromJson(json.loads(table.schema))
             hold_rules(source, self._spark.createDataFrame([], schema))
         log = CheckpointLog(self._home.checkpoint(source.name))
-        sink = LandingSink(landing, table, self._home.staging(source.name), log.planned_at_ms)
+        followed = following(source, table, log)
+        staging = self._home.staging(source.name)
+        sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self._sinks[source.name] = sink
         return self._stream(source.name, self._streams.raw(source), sink, "append")
 
@@ -258,6 +261,8 @@ class Runner:
         sink = open_table_sink(table, frame, self._home, epoch=self._lease.epoch)
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
+        log = CheckpointLog(self._home.checkpoint(table.name))
+        sink.published = StreamFrontier(table, frame, self._graph, self._home, log)
         return self._stream(table.name, frame, sink, table.mode)
 
     def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun:

@@ -7,16 +7,16 @@ import math
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import catalogue, concealed
-from millstream.model.dataset import Source
-from millstream.model.duration import parse_duration
+from millstream.lake.frontier import moment
 from millstream.observe import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from millstream.checkpoint import Checkpoint, Finding
     from millstream.doctor import Diagnosis
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from millstream.run.supervise import Supervised
     from millstream.settings import Setting
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped")
 _RULE = "rule: "
 
@@ -129,7 +128,7 @@ class DatasetView:
     """Rows a second that were right (of a source) or written (of a table)."""
     batch_ms: int | None = None
     complete_to: datetime | None = None
-    """The watermark: no earlier row is waited for."""
+    """The frontier: no change to come stems from an earlier event."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Rows that were set aside, by why, over all batches; of a live source, of its last batch."""
 
@@ -358,7 +357,7 @@ def _dataset(
         input_rate=rate,
         output_rate=_output_rate(query, progress, rate, before),
         batch_ms=progress.duration_ms if progress else None,
-        complete_to=_complete_to(query, progress),
+        complete_to=moment(facts.frontier),
         verdicts=set_aside(facts.totals),
     )
 
@@ -381,24 +380,6 @@ def _output_rate(
     if facts.batch != progress.batch:  # The one is a batch ahead of the other.
         return before.output_rate if before else None
     return rate * facts.counts.get(_output(query), 0) / progress.input_rows
-
-
-def _complete_to(query: Supervised, progress: Progress | None) -> datetime | None:
-    dataset = query.query.dataset
-    if isinstance(dataset, Source):
-        return complete_to(dataset, query.running.facts)
-    if progress is None or progress.watermark is None:
-        return None
-    watermark = datetime.fromisoformat(progress.watermark)
-    return watermark if watermark > _EPOCH else None
-
-
-def complete_to(source: Source, facts: Facts) -> datetime | None:
-    """Say up to when a landing is complete: its watermark, as its last commit tells it."""
-    if facts.greatest_event_time is None or source.watermark is None:
-        return None
-    greatest = _EPOCH + timedelta(microseconds=facts.greatest_event_time)
-    return greatest - parse_duration(source.watermark)
 
 
 def set_aside(totals: Mapping[str, int]) -> dict[str, int]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError
+from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
 from millstream.model.dataset import Serve, Source, View
 from millstream.run.lease import holder_of
-from millstream.views import FaultView, complete_to, set_aside
+from millstream.views import FaultView, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,7 +45,7 @@ class StandingView:
     committed_at: datetime | None = None
     """When the last batch was."""
     complete_to: datetime | None = None
-    """The watermark: no earlier row is waited for; of a source."""
+    """The frontier: no change to come stems from an earlier event."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Rows that were set aside, by why, over all batches."""
     fault: FaultView | None = None
@@ -80,7 +81,7 @@ class StandingView:
             total=facts.totals.get(output, 0),
             version=seen[0].version,
             committed_at=seen[-1].at if seen[-1].is_batch else None,
-            complete_to=complete_to(declared, facts) if isinstance(declared, Source) else None,
+            complete_to=moment(facts.frontier),
             verdicts=set_aside(facts.totals),
         )
 

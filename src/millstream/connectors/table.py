@@ -1,0 +1,200 @@
+"""A table of another Millstream app, read from its home as rows are committed there."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+from millstream.errors import (
+    ColumnsDifferError,
+    HistoryGoneError,
+    MillstreamError,
+    SchemaError,
+    SourceHomeError,
+    SourceTableError,
+    TableChangesError,
+)
+from millstream.lake.frontier import NOTHING_YET
+from millstream.lake.home import QUARANTINE, Home
+from millstream.lake.log import commit_checksum, facts_of, versions
+from millstream.model.dataset import Codec, Followed
+from millstream.model.schema import RESERVED_PREFIX, Schema
+from millstream.settings.secret import revealed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.errors import Location
+
+_ALL_FILES = str(2**31 - 1)
+_VERSION, _COMMIT = "version", "commit"
+
+
+class Deployed(Protocol):
+    """Whatever has a home: an App."""
+
+    def home(self) -> Home:
+        """Where it is deployed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of an append table of another Millstream app, or the right rows of its source.
+
+    Columns and event time are those of the table. Its frontier is respected: a row that the other
+    app may still bring is never late here.
+    """
+
+    home: str | PathLike[str] | Deployed
+    """The folder the other app is deployed in, or the app itself."""
+    dataset: str
+    columns: str | None = None
+    """What the table must have, as a schema, if it is to be held to that."""
+
+    @property
+    def schema(self) -> Schema | str:
+        """What the table says."""
+        try:
+            return self._columns()
+        except MillstreamError as error:
+            if isinstance(error, SchemaError):
+                raise
+            return "value STRING"
+
+    @property
+    def codec(self) -> Codec:
+        """Rows are typed already."""
+        return Codec("rows")
+
+    def followed(self) -> Followed | None:
+        """Tell what is known of the table now; None if it cannot be read."""
+        try:
+            return self.followed_to(versions(self._path).stop - 1)
+        except MillstreamError:
+            return None
+
+    def followed_to(self, version: int) -> Followed:
+        """Tell what was known of the table at a version."""
+        if version < 0:
+            # The snapshot that it begins with is not read as a whole yet.
+            return Followed({}, NOTHING_YET, facts_of(self._path).event_time, None)
+        facts = facts_of(self._path, version=version)
+        commit = commit_checksum(self._path, version)
+        position = {_VERSION: version} | ({} if commit is None else {_COMMIT: commit})
+        delay = None if facts.delay is None else timedelta(microseconds=facts.delay)
+        return Followed(position, facts.frontier, facts.event_time, delay)
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A home or a table that is not there, rows that change, columns that differ."""
+        try:
+            self._refuse_unreadable(source, at)
+        except MillstreamError as error:
+            yield error.located(at)
+
+    def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
+        """Look at the table once more: its app may have changed it since.
+
+        Raises:
+            MillstreamError: It cannot be read.
+        """
+        self._refuse_unreadable(source, at)
+
+    def hold_to(self, position: Mapping[str, int], source: str, at: Location) -> None:
+        """Make sure that the table is still the one that was read to a position.
+
+        Raises:
+            HistoryGoneError: It was made anew or set back, or its log no longer goes back so far.
+        """
+        if not position:
+            return
+        version, there = position[_VERSION], versions(self._path)
+        now = commit_checksum(self._path, version)
+        why = None
+        if version >= there.stop:
+            why = f"it has no version after {there.stop - 1} now"
+        elif now is None and version + 1 < there.start:
+            why = f"its log begins at version {there.start} now"
+        elif now is not None and now != position.get(_COMMIT, now):
+            why = f"its version {version} is another one now"
+        if why:
+            raise HistoryGoneError(
+                self.dataset, home=self._home_text, source=source, version=version, why=why, at=at
+            )
+
+    def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
+        """Open the table as a stream of whole versions, from its first on."""
+        from pyspark.sql import functions as F
+
+        # A version read in parts would let the greatest event time run ahead of its other rows.
+        reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
+        if versions(self._path).start == 0:
+            reader = reader.option("startingVersion", 0)
+        rows = reader.load(str(self._path))
+        if self._home.is_landing(self.dataset):
+            rows = rows.where("_verdict = 'ok'")
+        origin, nowhere = F.lit(str(self._path)), F.lit(None).cast("long")
+        names = (F.col(f"`{name}`") for name in self._columns().names)
+        return rows.select(*names, origin.alias("_origin"), nowhere.alias("_position"))
+
+    @property
+    def _home(self) -> Home:
+        if isinstance(self.home, str | PathLike):
+            return Home.at(revealed(os.fspath(self.home)))
+        return self.home.home()
+
+    @property
+    def _home_text(self) -> str:
+        if isinstance(self.home, str | PathLike):
+            return os.fspath(self.home)
+        return str(self._home.path)
+
+    @property
+    def _path(self) -> Path:
+        return self._home.existing(self.dataset)
+
+    def _columns(self) -> Schema:
+        from deltalake import DeltaTable
+
+        said = json.loads(DeltaTable(str(self._path)).schema().to_json())
+        if self._home.is_landing(self.dataset):
+            kept = [f for f in said["fields"] if not f["name"].startswith(RESERVED_PREFIX)]
+            said = {**said, "fields": kept}
+        return Schema.parse(_Said(said))
+
+    def _refuse_unreadable(self, source: str, at: Location) -> None:
+        home, place, name = self._home, self._home_text, self.dataset
+        if not home.is_deployed:
+            raise SourceHomeError(place, source=source, at=at)
+        home.verify()
+        if name not in home.tables:
+            known = [table for table in home.tables if not table.endswith(QUARANTINE)]
+            raise SourceTableError(name, home=place, source=source, known=known, at=at)
+        mode = facts_of(home.table(name)).mode
+        if mode in ("update", "complete"):
+            others = [t for t in home.tables if facts_of(home.table(t)).mode == "append"]
+            raise TableChangesError(
+                name, mode=mode, home=place, source=source, others=others, at=at
+            )
+        wanted, got = self.columns and Schema.parse(self.columns), self._columns()
+        if wanted and wanted.with_nulls() != got.with_nulls():
+            raise ColumnsDifferError(
+                name, wanted=wanted.to_ddl(), got=got.to_ddl(), home=place, source=source, at=at
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A schema in Spark's JSON."""
+
+    fields: dict[str, Any]
+
+    def jsonValue(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return self.fields
