@@ -302,18 +302,18 @@ def test_two_apps_in_a_row_are_one_batch_whatever_crashes(
         with Script(board(first), Home.at(second), spark, is_scripted=False) as consumer:
             send(producer, clicks=(0, 20))
             producer.crash(after="files_moved", query="clean")
-            consumer.drain()
+            consumer.crash(after="batch_staged", query="clicks")
             producer.restart()
+            consumer.restart()
+            consumer.drain()
             # Those of 11 and 13 come within the watermark, the one of 1 is late.
             send(producer, clicks=(11, 1), calls=(22,))
             producer.drain()
             assert complete_to(first, "clicks", "clean", "users", "busy", "calls") == [10] * 4 + [
                 21
             ]
-            consumer.crash(after="batch_staged", query="clicks")
             send(producer, clicks=(13, 58), calls=(39, 55))
             producer.drain()
-            consumer.restart()
             consumer.drain()
             producer.assert_consistent()
             consumer.assert_consistent()
