@@ -131,6 +131,21 @@ def test_an_app_runs_in_the_background_until_it_is_stopped(
     assert rows(tmp_path, "clean", "id") == [(1,), (2,), (3,)]
 
 
+def test_what_a_write_of_the_first_offsets_left_behind_does_not_hold_the_next_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"))
+    for query in ("readings", "clean"):
+        offsets = tmp_path / "checkpoints" / query / "offsets"
+        offsets.mkdir(parents=True)
+        (offsets / ".0.3fbf592d-7cff-4435-a4e8-395a0f40ed42.tmp").touch()
+
+    with_table(source).run(home=tmp_path, once=True)
+
+    assert rows(tmp_path, "clean", "id") == [(1,)]
+
+
 def test_an_app_overtaken_in_the_background_says_so_when_it_is_stopped(
     spark: SparkSession, tmp_path: Path
 ) -> None:

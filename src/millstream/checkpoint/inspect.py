@@ -107,10 +107,9 @@ class Checkpoint:
                 yield self._finding("checksum", digest, broken)
 
     def _temporary(self) -> Iterator[Finding]:
-        for file in sorted(self.path.rglob(".*")):
-            if file.name.endswith((".tmp", ".tmp.crc")):
-                what = "a write that was cut short left it behind; nobody reads it"
-                yield self._finding("temporary", file, what, is_harmless=True)
+        what = "a write that was cut short left it behind; nobody reads it"
+        for file in temporary_files(self.path):
+            yield self._finding("temporary", file, what, is_harmless=True)
 
     def _metadata(self) -> Iterator[Finding]:
         if self.path.exists() and self.last >= 0 and (why := self.folder.metadata_fault):
@@ -196,6 +195,12 @@ class Checkpoint:
 
     def _finding(self, part: Part, file: Path, what: str, *, is_harmless: bool = False) -> Finding:
         return Finding(part, str(file.relative_to(self.path)), what, is_harmless=is_harmless)
+
+
+def temporary_files(path: Path) -> list[Path]:
+    """List what writes that were cut short left behind."""
+    hidden = sorted(path.rglob(".*"))
+    return [file for file in hidden if file.name.endswith((".tmp", ".tmp.crc"))]
 
 
 def _up_to(batch: int) -> str:

@@ -147,8 +147,10 @@ class MillstreamError(Exception):
         return f"[{self.code}] {self.what}{place}\n  fix: {self.fix}"
 
     def _render_traceback_(self) -> list[str]:
-        """Give what a notebook shows: the error, not the way through Millstream to it."""
-        return str(self).splitlines()
+        """Give what a notebook shows: the error and its cause, not the way through Millstream."""
+        cause = self.__cause__
+        causes = cause._render_traceback_() if isinstance(cause, MillstreamError) else []
+        return [*causes, *str(self).splitlines()]
 
 
 class DeclarationError(MillstreamError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import Checkpoint, Held
+from millstream.checkpoint.inspect import temporary_files
 from millstream.errors import CheckpointDamagedError
 from millstream.lake.delta import facts_of
 from millstream.lake.home import QUARANTINE
@@ -36,13 +37,17 @@ def examine(home: Home, *, deep: bool = True) -> Mapping[str, Checkpoint]:
     return {name: _checkpoint(home, name, tables.get(name), deep=deep) for name in sorted(names)}
 
 
-def refuse_if_damaged(query: str, path: Path, held: Facts) -> None:
+def make_ready(query: str, path: Path, held: Facts) -> None:
     """Make sure that Spark can go on from a checkpoint; of the state, only the sizes are looked at.
 
     Raises:
         CheckpointDamagedError: It cannot.
     """
     checkpoint = Checkpoint(path, Held(held.query_id, held.batch), deep=False)
+    if checkpoint.last < 0:
+        # Before the first batch, Spark takes whatever is there for the data of another query.
+        for file in temporary_files(path):
+            file.unlink(missing_ok=True)
     for finding in checkpoint.damage:
         # That a checkpoint and a table do not fit is told by errors of its own.
         if finding.part != "table":

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.crash import reach
 from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
 from millstream.model.duration import to_spark
-from millstream.run.health import refuse_if_damaged
+from millstream.run.health import make_ready
 from millstream.run.stores import Served
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class StreamRun:
         reach(point, self._log.path.parent.parent, self.name, batch)
 
     def _hold_to_checkpoint(self) -> None:
-        refuse_if_damaged(self.name, self._log.path, self._sink.facts)
+        make_ready(self.name, self._log.path, self._sink.facts)
         if isinstance(self._sink, Served):
             self._sink.hold_to_checkpoint()
         else:

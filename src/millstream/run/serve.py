@@ -11,7 +11,7 @@ from millstream.lake.log import Facts
 from millstream.model.dataset import SparkSink, StoreSink
 from millstream.observe import Progress
 from millstream.run.build import hold_condition
-from millstream.run.health import refuse_if_damaged
+from millstream.run.health import make_ready
 from millstream.run.query import spoken_of, triggered
 from millstream.sinks.shape import GONE
 
@@ -81,7 +81,7 @@ class ServeRun:
         Raises:
             CheckpointDamagedError: The checkpoint is not as Spark wrote it.
         """
-        refuse_if_damaged(self.name, self._log.path, Facts())
+        make_ready(self.name, self._log.path, Facts())
         self._stopping, self._ends_by_itself = False, trigger.kind == "once"
         writer = self._writer.queryName(self.name).outputMode(self._serve.mode_in(trigger))
         writer = writer.option("checkpointLocation", str(self._log.path))

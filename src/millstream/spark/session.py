@@ -128,7 +128,8 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         gateway: Any = SparkContext._gateway or _launch(everything, log, hidden=hidden)
-        gateway.log = getattr(gateway, "log", str(log))
+        # What is not in its dictionary, a gateway takes for a member of its JVM.
+        vars(gateway).setdefault("log", str(log))
         spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
     except (PySparkException, Py4JError) as error:
         cause = str(getattr(error, "java_exception", error))
@@ -164,7 +165,8 @@ def log_of_jvm(otherwise: Path) -> str:
     """Say where Spark's log is: where its JVM was started to write it, if it was."""
     from pyspark import SparkContext
 
-    return str(getattr(SparkContext._gateway, "log", otherwise / "spark.log"))
+    gateway = SparkContext._gateway
+    return str((vars(gateway) if gateway else {}).get("log", otherwise / "spark.log"))
 
 
 @contextmanager
