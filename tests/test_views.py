@@ -16,7 +16,9 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.plan import Query
 from millstream.run.supervise import Supervised
-from millstream.views import DatasetView, EventView, LedgerView, look, to_json, work_done
+from millstream.views.live import DatasetView, EventView, look, work_done
+from millstream.views.report import LedgerView
+from millstream.views.shape import to_json
 
 NOON_US = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()) * 1_000_000
 

@@ -367,7 +367,7 @@ class App:
         return self._running is not None and (thread is None or thread.is_alive())
 
     def __repr__(self) -> str:
-        from millstream.views import AppView
+        from millstream.views.report import AppView
 
         state = " · running" if self.is_running else ""
         return f"<App {AppView.of(Graph(self.name, self._register.datasets))}{state}>"

@@ -9,9 +9,9 @@ import millstream as ms
 from millstream.check import faults
 from millstream.model.dataset import Expectations
 from millstream.model.trigger import Trigger
-from millstream.views import CheckView
 from millstream.views.drawing import to_text
 from millstream.views.graph import GraphView
+from millstream.views.report import CheckView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from millstream.cli.face import JsonFace, LiveFace, PlainFace, event_lines
-from millstream.views import DatasetView, EventView, FaultView
+from millstream.views.live import DatasetView, EventView
+from millstream.views.shape import FaultView
 
 if TYPE_CHECKING:
     import pytest

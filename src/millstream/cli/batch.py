@@ -15,7 +15,8 @@ from millstream.cli.text import print_table
 from millstream.errors import ArgumentRefusedError, NotEqualError
 from millstream.lake.home import Home
 from millstream.loading import load
-from millstream.views import BatchView, to_json
+from millstream.views.report import BatchView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

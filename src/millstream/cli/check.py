@@ -10,7 +10,8 @@ from millstream.check import faults as find_faults
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName, When
 from millstream.cli.text import MORE, counted, told
 from millstream.loading import load
-from millstream.views import CheckView, to_json
+from millstream.views.report import CheckView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

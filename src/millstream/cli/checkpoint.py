@@ -11,7 +11,8 @@ from millstream.cli.option import DEFAULT_FILE, AppFile, AppIfAny, HomeDir, Json
 from millstream.cli.text import counted, print_table
 from millstream.cli.usage import Commands
 from millstream.loading import find_home, load
-from millstream.views import CheckpointsView, RepairView, to_json
+from millstream.views.report import CheckpointsView, RepairView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.checkpoint import Finding

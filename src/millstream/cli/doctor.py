@@ -12,7 +12,8 @@ from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.settings import resolve_home, resolve_master
-from millstream.views import DoctorView, to_json
+from millstream.views.report import DoctorView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,8 @@ import typer
 from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
 from millstream.cli.text import is_terminal
 from millstream.errors import catalogue
-from millstream.views import ErrorView, to_json
+from millstream.views.report import ErrorView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
 from millstream.cli import text
-from millstream.views import to_json
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.live import Live
 
-    from millstream.views import DatasetView, EventView, LedgerView, WorkView
+    from millstream.views.live import DatasetView, EventView, WorkView
+    from millstream.views.report import LedgerView
 
 COLUMNS = ("dataset", "kind", "trigger", "in/s", "out/s", "batch", "complete to", "verdicts")
 _LINE_EVERY_S = 1.0

@@ -37,7 +37,8 @@ def graph(
 
 
 def _writer(form: str) -> Callable[[GraphView], str]:
-    from millstream.views import drawing, to_json
+    from millstream.views import drawing
+    from millstream.views.shape import to_json
 
     writers: dict[str, Callable[[GraphView], str]] = {
         "text": drawing.to_text,

@@ -11,7 +11,8 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     ProfileName,
 )
 from millstream.cli.text import print_table
-from millstream.views import LedgerView, to_json
+from millstream.views.report import LedgerView
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home

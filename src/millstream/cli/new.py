@@ -12,7 +12,8 @@ import typer
 from millstream.check.names import is_name
 from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
 from millstream.errors import AppNameRefusedError, FolderTakenError, UnknownTemplateError
-from millstream.views import NewView, to_json
+from millstream.views.report import NewView
+from millstream.views.shape import to_json
 
 _PACKED = Path(__file__).parent / "templates"
 TEMPLATES = _PACKED if _PACKED.exists() else Path(__file__).parents[3] / "examples"

@@ -14,7 +14,7 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     ProfileName,
 )
 from millstream.cli.text import counted, print_table
-from millstream.views import AnswerView, to_json
+from millstream.views.shape import AnswerView, to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home

@@ -28,7 +28,7 @@ from millstream.cli.text import with_more
 from millstream.errors import MillstreamError
 from millstream.loading import load
 from millstream.settings import __version__
-from millstream.views import AppView
+from millstream.views.report import AppView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

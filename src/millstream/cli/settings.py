@@ -9,7 +9,8 @@ import typer
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import print_table, told
 from millstream.loading import load
-from millstream.views import SettingsView, to_json
+from millstream.views.report import SettingsView
+from millstream.views.shape import to_json
 
 
 def settings(

@@ -18,7 +18,7 @@ from millstream.cli.option import (
 from millstream.cli.query import cell
 from millstream.cli.settings import settings as print_settings
 from millstream.errors import UsageError
-from millstream.views import to_json
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

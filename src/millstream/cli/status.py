@@ -14,7 +14,7 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     Select,
 )
 from millstream.errors import SelectionWithoutAppError
-from millstream.views import to_json
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.run.lease import Holder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
-from millstream.views import to_json
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home

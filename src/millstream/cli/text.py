@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from millstream.errors import MillstreamError
-    from millstream.views import FaultView
+    from millstream.views.shape import FaultView
 
 NOTHING = "-"
 MORE = "\n  more: millstream explain CODE"

@@ -12,7 +12,7 @@ from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, 
 from millstream.cli.text import counted, print_table
 from millstream.errors import ExtraMissingError
 from millstream.loading import load
-from millstream.views import to_json
+from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.app import App

@@ -6,7 +6,7 @@ import queue
 import time
 from typing import TYPE_CHECKING
 
-from millstream.views import DatasetView, EventView, look, work_done
+from millstream.views.live import DatasetView, EventView, look, work_done
 
 if TYPE_CHECKING:
     from millstream.cli.face import Face
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from millstream.errors import MillstreamError
     from millstream.observe import Event
     from millstream.run.application import ApplicationRun
-    from millstream.views import WorkView
+    from millstream.views.live import WorkView
 
 _LOOK_EVERY_S = 0.5
 

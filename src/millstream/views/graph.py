@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import Location
 from millstream.model.dataset import Serve, Source, Table, View
-from millstream.views import AppView
+from millstream.views.report import AppView
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

@@ -6,9 +6,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from millstream.errors import relative
-from millstream.views import look
 from millstream.views.drawing import to_html as drawn
 from millstream.views.graph import GraphView
+from millstream.views.live import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.run.application import ApplicationRun
     from millstream.run.supervise import Supervised
-    from millstream.views import DatasetView
+    from millstream.views.live import DatasetView
 
 _COLUMNS = ("dataset", "state", "batch", "set aside")
 

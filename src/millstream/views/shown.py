@@ -10,8 +10,8 @@ from millstream.errors import UnknownDatasetError
 from millstream.lake.log import commits
 from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.schema import Schema, json_ddl, type_ddl
-from millstream.views import AnswerView
 from millstream.views.graph import NodeView
+from millstream.views.shape import AnswerView
 from millstream.views.status import StandingView
 
 if TYPE_CHECKING:

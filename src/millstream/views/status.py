@@ -12,7 +12,8 @@ from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
 from millstream.model.dataset import Serve, Source, View
 from millstream.run.lease import holder_of
-from millstream.views import FaultView, set_aside
+from millstream.views.live import set_aside
+from millstream.views.shape import FaultView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,0 +1,171 @@
+"""What a running app shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from millstream.errors import concealed
+from millstream.lake.frontier import moment
+from millstream.observe import Progress
+from millstream.views.shape import FaultView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from millstream.lake.delta import Facts
+    from millstream.observe import Event
+    from millstream.run.supervise import Supervised
+
+_SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped")
+_RULE = "rule: "
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetView:
+    """A running source or table, after its last batch."""
+
+    name: str
+    kind: str
+    trigger: str
+    state: str
+    batch: int
+    """The last one committed; -1 before the first."""
+    input_rate: float | None = None
+    """Rows a second."""
+    output_rate: float | None = None
+    """Rows a second that were right (of a source) or written (of a table)."""
+    batch_ms: int | None = None
+    complete_to: datetime | None = None
+    """The frontier: no change to come stems from an earlier event."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were set aside, by why, over all batches; of a live source, of its last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """What one query did during a run."""
+
+    name: str
+    kind: str
+    batches: int
+    input: int
+    output: int
+    """Rows that were right (of a source) or written (of a table)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """Something that happened to a query."""
+
+    kind: str
+    query: str
+    detail: str
+    fault: FaultView | None
+
+    @staticmethod
+    def of(event: Event) -> EventView:
+        """Show an event."""
+        fault = FaultView.of(event.error) if event.error else None
+        return EventView(event.kind, event.query, concealed(event.detail), fault)
+
+
+def look(
+    queries: Iterable[Supervised], before: Mapping[str, DatasetView]
+) -> tuple[DatasetView, ...]:
+    """Show the running queries, and the live sources they read.
+
+    Args:
+        queries: The queries of a run.
+        before: What the last look showed, by name.
+    """
+    views: dict[str, DatasetView] = {}
+    for query in queries:
+        spoken = query.running.progress
+        progress = Progress.of(spoken) if spoken else None
+        for live in _live_sources(query, progress):
+            views.setdefault(live.name, live)
+        views[query.query.name] = _dataset(query, progress, before.get(query.query.name))
+    return tuple(views.values())
+
+
+def work_done(queries: Iterable[Supervised], before: Mapping[str, Facts]) -> tuple[WorkView, ...]:
+    """Say what each query did since `before`."""
+    done = []
+    for query in queries:
+        name, facts, earlier = query.query.name, query.running.facts, before[query.query.name]
+        output = _output(query)
+        gained = {key: n - earlier.totals.get(key, 0) for key, n in facts.totals.items()}
+        done.append(
+            WorkView(
+                name,
+                _kind(query),
+                facts.batch - earlier.batch,
+                gained.get("input", 0),
+                gained.get(output, 0),
+            )
+        )
+    return tuple(done)
+
+
+def _dataset(
+    query: Supervised, progress: Progress | None, before: DatasetView | None
+) -> DatasetView:
+    facts = query.running.facts
+    rate = _input_rate(progress)
+    return DatasetView(
+        query.query.name,
+        _kind(query),
+        str(query.trigger),
+        "stale" if query.is_stale else query.state,
+        facts.batch,
+        input_rate=rate,
+        output_rate=_output_rate(query, progress, rate, before),
+        batch_ms=progress.duration_ms if progress else None,
+        complete_to=moment(facts.frontier),
+        verdicts=set_aside(facts.totals),
+    )
+
+
+def _input_rate(progress: Progress | None) -> float | None:
+    if progress is None:
+        return None
+    # Of a first batch Spark does not know over what time its rows arrived.
+    return progress.input_rate or (progress.processed_rate if progress.input_rows else 0.0)
+
+
+def _output_rate(
+    query: Supervised, progress: Progress | None, rate: float | None, before: DatasetView | None
+) -> float | None:
+    if progress is None or rate is None:
+        return None
+    if not progress.input_rows:
+        return 0.0
+    facts = query.running.facts
+    if facts.batch != progress.batch:  # The one is a batch ahead of the other.
+        return before.output_rate if before else None
+    return rate * facts.counts.get(_output(query), 0) / progress.input_rows
+
+
+def set_aside(totals: Mapping[str, int]) -> dict[str, int]:
+    """Say how many rows were set aside, by why."""
+    aside = {name: totals[name] for name in _SET_ASIDE if totals.get(name)}
+    broken = sum(count for name, count in totals.items() if name.startswith(_RULE))
+    return aside or ({"violations": broken} if broken else {})
+
+
+def _live_sources(query: Supervised, progress: Progress | None) -> Iterable[DatasetView]:
+    for name, counts in (progress.observed if progress else {}).items():
+        if "malformed" in counts:
+            yield DatasetView(
+                name, "live", str(query.trigger), query.state, -1, verdicts=set_aside(counts)
+            )
+
+
+def _kind(query: Supervised) -> str:
+    return type(query.query.dataset).__name__.lower()
+
+
+def _output(query: Supervised) -> str:
+    return "ok" if _kind(query) == "source" else "written"
