@@ -230,6 +230,7 @@ class Topics:
             producer.initTransactions()
             producer.beginTransaction()
             self._send(producer, topic, values, partition)
+            producer.flush()  # what is still held back when it aborts is never sent
             producer.abortTransaction()
         finally:
             producer.close()
