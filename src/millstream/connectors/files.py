@@ -117,7 +117,9 @@ def _in_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
 
     jvm: Any = spark.sparkContext._jvm
     plan = frame._jdf.queryExecution().analyzed()
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    dataset = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(
+        spark._jsparkSession, plan
+    )
     return DataFrame(dataset, spark)
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
 
+# By whole names: asked for part by part, Java looks for every part in every jar.
+_MODES = "org.apache.spark.sql.streaming.OutputMode"
+_CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
+
 
 def rehearse(graph: Graph, spark: SparkSession) -> tuple[MillstreamError, ...]:
     """Find what Spark would refuse, all at once; a dataset that reads a wrong one is not tried."""
@@ -47,11 +51,9 @@ def hold_to_mode(dataset: Table | Serve, frame: DataFrame, mode: str) -> None:
         QueryRefusedError: It cannot.
     """
     jvm: Any = frame.sparkSession.sparkContext._jvm
-    modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    of = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    as_mode = getattr(getattr(jvm, _MODES), mode.capitalize())
     try:
-        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), of[mode]())
+        getattr(jvm, _CHECKER).checkForStreaming(frame._jdf.queryExecution().analyzed(), as_mode())
     except PySparkException as error:
         raise refused(dataset.name, error, dataset.at) from error
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
+# By whole names: asked for part by part, Java looks for every part in every jar.
+_CLOCK = "org.apache.spark.util.ManualClock"
+_SINK = "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink"
+
 
 class VirtualClock:
     """The time of a test: batches, processing-time timers and `current_timestamp()` follow it."""
@@ -22,7 +26,7 @@ class VirtualClock:
         self._jvm = cast("Any", spark._jvm)
         self._manager: Any = spark._jsparkSession.sessionState().streamingQueryManager()
         started_at = (now - _EPOCH) // _MILLISECOND
-        self._clock: Any = self._jvm.org.apache.spark.util.ManualClock(started_at)
+        self._clock: Any = getattr(self._jvm, _CLOCK)(started_at)
 
     @property
     def now(self) -> datetime:
@@ -40,11 +44,8 @@ class VirtualClock:
         """
         declared: Any = writer._jwrite
         frame, options = _field(declared, "ds"), _field(declared, "extraOptions")
-        streaming = self._jvm.org.apache.spark.sql.execution.streaming
-        sink = streaming.sources.ForeachBatchSink(
-            _field(declared, "foreachBatchWriter"), frame.exprEnc()
-        )
-        nothing = self._jvm.scala.Option.empty()
+        sink = getattr(self._jvm, _SINK)(_field(declared, "foreachBatchWriter"), frame.exprEnc())
+        nothing = getattr(self._jvm, "scala.Option").empty()
         is_temporary, recovers = False, True
         query = self._manager.startQuery(
             options.get("queryName"),
