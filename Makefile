@@ -3,6 +3,9 @@ BIN := .venv/bin
 UV := build/bootstrap/bin/uv
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
+# Without compiled modules every process would compile Spark's and pandas' Python anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test services lint bench chaos cluster lock clean machine
 
 help: ## List the commands
@@ -18,7 +21,8 @@ demo: setup ## Run an example application for a minute
 
 TOGETHER ?= 2
 
-test: setup services lint ## Check style, types, layers and behaviour: what CI runs
+test: $(BIN)/.installed ## Check style, types, layers and behaviour: what CI runs
+	@$(MAKE) --no-print-directory -j $(TOGETHER) setup services lint
 	$(BIN)/pytest -n $(TOGETHER) --dist loadfile --no-loadscope-reorder
 
 MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from bench.process import timed
 from millstream.lake.home import Home
 
 HERE = Path(__file__).parent
@@ -45,27 +42,18 @@ def make(home: Home, name: str, rows: int, files: int) -> None:
         write_deltalake(str(home.table(name)), table, mode="append")
 
 
-def seconds(command: list[str], compiled: Path) -> float:
-    """Time a process; its modules are compiled already, as wherever a program is installed."""
-    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(compiled)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    began = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True, env=environment)
-    return time.monotonic() - began
-
-
 def compare(home: Home, name: str) -> dict[str, float]:
     """Time both in turn, so that both meet the same load."""
     listed = ", ".join(f"'{file}'" for file in DeltaTable(str(home.table(name))).file_uris())
-    words = [sys.executable, "-m", "millstream.cli", "query"]
+    words = ["-m", "millstream.cli", "query"]
     commands = {
         "ours": [*words, GROUPED.format(name), "--home", str(home.path), "--json"],
-        "DuckDB alone": [sys.executable, "-c", ALONE, GROUPED.format(f"read_parquet([{listed}])")],
+        "DuckDB alone": ["-c", ALONE, GROUPED.format(f"read_parquet([{listed}])")],
     }
     taken: dict[str, list[float]] = {side: [] for side in commands}
     for _ in range(RUNS + 1):
         for side, command in commands.items():
-            taken[side].append(seconds(command, home.path / "compiled"))
+            taken[side].append(timed(*command, compiled=home.path / "compiled")[0])
     ours, alone = (statistics.median(taken[side][1:]) for side in commands)
     return {
         "ours, s": round(ours, 2),

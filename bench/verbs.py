@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.process import timed
 from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
 
@@ -69,11 +66,7 @@ def deploy(place: Path) -> None:
 
 
 def measure(words: tuple[str, ...], place: Path) -> tuple[float, float]:
-    """Seconds by the clock, and of the processor, of one process."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([sys.executable, *words], cwd=place, check=True, capture_output=True)
-    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return timed(*words, compiled=place / "compiled", place=place)
 
 
 def main() -> None:

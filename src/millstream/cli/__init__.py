@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
-from millstream.cli.program import main
+import sys
+from typing import NoReturn
 
 __all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Run the command that was typed; what takes long to import is begun before all else."""
+    if sys.argv[1:2] == ["query"] and "spark" not in sys.argv:
+        from millstream.lake.sql import ahead
+
+        ahead.begin()
+    from millstream.cli.program import main as run
+
+    run()

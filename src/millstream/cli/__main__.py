@@ -1,6 +1,6 @@
 """`python -m millstream.cli` is `millstream`."""
 
-from millstream.cli.program import main
+from millstream.cli import main
 
 if __name__ == "__main__":
     main()

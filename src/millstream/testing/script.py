@@ -51,6 +51,7 @@ _QUICK = {
     "spark.sql.shuffle.partitions": "1",
     # To compile a query takes longer than to go through a few rows without.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A query looks for its rows at once when the script hands them over, not at its leisure.
     "spark.sql.streaming.pollingDelay": "5ms",
     # Nobody damages the checkpoint of a test, and a second file for each of its files takes time.
