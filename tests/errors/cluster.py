@@ -5,7 +5,6 @@ from __future__ import annotations
 from millstream.errors import (
     BatchNotBegunError,
     BrokerLostError,
-    BrokerStartError,
     BrokerUnreachableError,
     CheckpointResetError,
     ClusterStartError,
@@ -83,9 +82,6 @@ SAMPLES = (
     InboxClosedError("orders"),
     ReceiverFailedError(
         "orders", cause="ConnectionResetError: [Errno 104] Connection reset by peer", at=AT
-    ),
-    BrokerStartError(
-        "java.net.BindException: Address already in use", log="/tmp/millstream-kafka-1/broker.log"
     ),
     ClusterStartError(
         "java.net.BindException: Address already in use",

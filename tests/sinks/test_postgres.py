@@ -14,8 +14,8 @@ from tests.sinks.stores import opened, put, rows_in, table
 from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
 from millstream.sinks.postgres import Postgres as Sink
 from millstream.sinks.shape import Column
-from millstream.testing.kafka import free_ports
 from millstream.testing.proxy import Proxy
+from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from tests.sinks.stores import opened, put, row_of, rows_in, table
 
 from millstream.errors import StoreLoginError, StoreRestoredError, StoreUnreachableError
 from millstream.sinks.redis import Redis as Sink
-from millstream.testing.kafka import free_ports
 from millstream.testing.proxy import Proxy
+from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from millstream.testing.redis import Redis

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from millstream.errors import BrokerStartError
+from millstream.errors import ServiceStartError
 from millstream.testing.kafka import Broker
 
 pytestmark = pytest.mark.kafka
@@ -15,11 +15,11 @@ def test_a_broker_whose_port_is_taken_says_so_and_where_its_log_is() -> None:
     broker = Broker()
     host, port = broker.servers.split(":")
 
-    with socket.create_server((host, int(port))), pytest.raises(BrokerStartError) as refused:
+    with socket.create_server((host, int(port))), pytest.raises(ServiceStartError) as refused:
         broker.start()
 
     assert str(refused.value) == (
-        "[BROKER_START] the Kafka broker for tests does not start:"
+        "[SERVICE_START] the Kafka server for tests does not start:"
         " Caused by: java.net.BindException: Address already in use\n"
         f"  fix: read {broker.log}"
     )

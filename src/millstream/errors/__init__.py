@@ -31,7 +31,6 @@ from millstream.errors.checkpoint import (
 from millstream.errors.cluster import (
     BatchNotBegunError,
     BrokerLostError,
-    BrokerStartError,
     BrokerUnreachableError,
     CheckpointResetError,
     ClusterStartError,
@@ -241,7 +240,6 @@ __all__ = [
     "AvroSchemaError",
     "BatchNotBegunError",
     "BrokerLostError",
-    "BrokerStartError",
     "BrokerUnreachableError",
     "ChangingInputError",
     "CheckpointDamagedError",

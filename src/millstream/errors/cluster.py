@@ -275,18 +275,6 @@ class ReceiverFailedError(ClusterError):
         )
 
 
-class BrokerStartError(ClusterError):
-    """The Kafka broker of a test does not start."""
-
-    code = "BROKER_START"
-
-    def __init__(self, cause: str, *, log: str) -> None:
-        super().__init__(
-            f"the Kafka broker for tests does not start: {cause}",
-            fix=f"read {log}",
-        )
-
-
 class ClusterStartError(ClusterError):
     """The Spark cluster of a test does not start."""
 

@@ -19,7 +19,7 @@ import pyspark
 from millstream.errors import ClusterStartError
 from millstream.spark.java import find_java
 from millstream.testing.chaos.process import Process, descendants
-from millstream.testing.kafka import free_ports, last_words
+from millstream.testing.server import free_ports, last_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

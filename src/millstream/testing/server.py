@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -12,13 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from millstream.errors import ServiceMissingError, ServiceStartError
-from millstream.testing.kafka import free_ports, last_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HOST = "127.0.0.1"
-_STARTS_WITHIN_S = 30.0
 _STOPS_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.02
 
@@ -29,6 +28,8 @@ class Server:
     name: ClassVar[str]
     user: ClassVar[str | None] = None
     """Whom it runs as, if this process is root and it refuses to be."""
+    starts_within_s: ClassVar[float] = 30.0
+    stopped_by: ClassVar[signal.Signals] = signal.SIGINT
     killed_by: ClassVar[signal.Signals] = signal.SIGKILL
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ class Server:
         if not self.is_prepared:
             self.prepare()
             self.is_prepared = True
-        until = time.monotonic() + _STARTS_WITHIN_S
+        until = time.monotonic() + self.starts_within_s
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdout=log, stderr=log, cwd=self.folder, user=self._user
@@ -78,7 +79,7 @@ class Server:
 
     def stop(self) -> None:
         """Stop as an operator would; kill if that takes too long."""
-        self._end(signal.SIGINT)
+        self._end(self.stopped_by)
 
     def kill(self) -> None:
         """End at once, as a machine that loses power does."""
@@ -143,3 +144,18 @@ def program(name: str, *, package: str, beside: str = "") -> str:
         if (folder / name).exists():
             return str(folder / name)
     raise ServiceMissingError(name, package=package)
+
+
+def free_ports() -> tuple[int, int]:
+    """Find two ports that nobody listens on."""
+    with socket.socket() as one, socket.socket() as other:
+        for taken in (one, other):
+            taken.bind((HOST, 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def last_words(log: Path) -> str:
+    """Give the last line that is not of a trace."""
+    lines = log.read_text(errors="replace").split("\n")
+    spoken = (line for line in reversed(lines) if line and not line[0].isspace())
+    return next(spoken, "it said nothing")
