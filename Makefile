@@ -48,11 +48,11 @@ CASES ?= 250
 SEED ?= $(shell date +%s)
 CHAOS := --apps examples/etl/app.py tests/resources/shop.py=tests.shop:feeder tests/resources/meters.py=tests.meters:feeder
 
-chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; POINTS=60 CASES=40 for ten minutes
+chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; POINTS=60 CASES=40 for ten minutes; GO_ON=1 after a stop
 	@command -v strace >/dev/null || { echo "Killing at system calls needs strace: apt-get install strace"; exit 1; }
-	$(BIN)/python -m millstream.testing.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
-	  --json bench/results/damage.json --document docs/guarantees.md
-	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) \
+	$(if $(GO_ON),,$(BIN)/python -m millstream.testing.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
+	  --json bench/results/damage.json --document docs/guarantees.md)
+	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
 
 cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it

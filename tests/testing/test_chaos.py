@@ -13,7 +13,16 @@ from millstream.lake.delta import EPOCH, FACTS, Facts
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.plan import plan
-from millstream.testing.chaos import Clock, Findings, Folder, Oracle, Report, Span, schedule
+from millstream.testing.chaos import (
+    Clock,
+    Findings,
+    Folder,
+    Oracle,
+    Report,
+    Span,
+    __main__ as program,
+    schedule,
+)
 from millstream.testing.chaos.fault import AtCall, AtPoint
 from millstream.testing.chaos.poll import Poller
 from millstream.testing.chaos.report import Outcome, TrialReport
@@ -22,6 +31,8 @@ from millstream.testing.chaos.table import to_markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from millstream.testing.chaos.fault import Fault
 
 ETL = "examples/etl/app.py"
 QUERIES = plan(load(ETL).graph)
@@ -335,3 +346,29 @@ def test_the_table_counts_by_app_and_by_fault() -> None:
         "| killed at a random moment | 1 | 0 | 1 | 7.0 s | 7.0 s |",
         "| JVM killed alone | 1 | 1 | 0 | - | - |",
     ]
+
+
+def test_a_run_that_was_ended_goes_on_with_the_trials_it_had_still_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def note(subject: Subject, faults: tuple[Fault, ...], *_: object) -> TrialReport:
+        done.append(", ".join(map(str, faults)))
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        return TrialReport(subject.app, rows=1, batches=1, outcomes=(), findings=Findings())
+
+    monkeypatch.setattr(program, "_trial", note)
+    file = str(tmp_path / "chaos.json")
+    asked = ("--apps", ETL, ETL, "--points", "8", "--seed", "7", "--json", file)
+    with pytest.raises(KeyboardInterrupt):
+        program.main(asked)
+
+    again = [*asked, "--go-on", "--seed", "8"]
+    assert program.main(again) == 0
+
+    report = Report.from_json((tmp_path / "chaos.json").read_text())
+    assert (report.seed, len(report.trials)) == (7, 4)
+    assert done[2] == done[1]
+    assert len(done) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import signal
 import sys
 import tempfile
@@ -51,9 +52,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(asked: argparse.Namespace, place: Path) -> None:
-    _say(f"seed {asked.seed}")
-    report = Report(seed=asked.seed, date=datetime.now(UTC).date().isoformat())
-    for trial in _trials(asked, place):
+    report = _begun(asked)
+    asked.seed = report.seed
+    _say(f"seed {report.seed}")
+    for subject, faults, home in itertools.islice(_plans(asked, place), len(report.trials), None):
+        trial = _trial(subject, faults, home, report.seed)
         report = replace(report, trials=(*report.trials, trial))
         if asked.json:
             # After every trial: an hour's results are not lost to whatever ends the last minute.
@@ -76,7 +79,17 @@ def _place(given: Path | None) -> Iterator[Path]:
         yield Path(place)
 
 
-def _trials(asked: argparse.Namespace, place: Path) -> Iterator[TrialReport]:
+def _begun(asked: argparse.Namespace) -> Report:
+    """Give what an earlier run has left, if this one is to go on with it."""
+    if asked.go_on and asked.json and asked.json.exists():
+        return Report.from_json(asked.json.read_text())
+    return Report(seed=asked.seed, date=datetime.now(UTC).date().isoformat())
+
+
+def _plans(
+    asked: argparse.Namespace, place: Path
+) -> Iterator[tuple[Subject, Sequence[Fault], Path]]:
+    """Say what is done in which home; the same for the same seed, apps and points."""
     subjects = [Subject.parse(text) for text in asked.apps]
     shares = {kind: share for kind, share in SHARES.items() if kind not in asked.without}
     for number, subject in enumerate(subjects):
@@ -85,7 +98,7 @@ def _trials(asked: argparse.Namespace, place: Path) -> Iterator[TrialReport]:
         queries = Scene(subject.app, subject.feeder(here / "input", asked.seed), here).queries
         faults = schedule(queries, seed=asked.seed, points=points, shares=shares)
         for home, planned in enumerate(faults):
-            yield _trial(subject, planned, here / f"home-{home}", asked.seed)
+            yield subject, planned, here / f"home-{home}"
 
 
 def _trial(subject: Subject, faults: Sequence[Fault], place: Path, seed: int) -> TrialReport:
@@ -143,6 +156,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--without", nargs="*", choices=tuple(MEANING), default=())
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep the results")
+    parser.add_argument(
+        "--go-on", action="store_true", help="go on after the last trial that FILE holds, if any"
+    )
     parser.add_argument("--document", type=Path, metavar="FILE", help="where to put the tables")
     parser.add_argument("--place", type=Path, metavar="DIR", help="a new folder to keep homes in")
     parser.add_argument("--count", type=float, metavar="S", help="only count system calls for S s")
