@@ -20,6 +20,7 @@ from millstream.errors import (
 from millstream.lake.delta import Facts, FencedTable, facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.files import DataFile
+from millstream.lake.home import Home
 from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -243,3 +244,21 @@ def test_a_key_can_go_while_a_column_that_is_never_null_is_written(tmp_path: Pat
     table.upsert(staged, ["k"], Facts("q", batch=1), gone=pa.table({"k": ["b"]}))
 
     assert rows_of(tmp_path / "t") == [("a", 3)]
+
+
+@pytest.mark.parametrize("left", [(), ("00000000000000000000.json#1",)])
+def test_a_table_whose_first_commit_was_cut_short_is_made_again(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    home = Home.at(tmp_path / "home")
+    log = home.table("t") / "_delta_log"
+    log.mkdir(parents=True)
+    for name in left:
+        (log / name).write_text('{"commitInfo":{}}\n')
+    assert not home.tables
+
+    table = opened(home.table("t"), epoch=1)
+    table.append(files(tmp_path / "staged", [("a", 1)]), Facts("q", batch=0))
+
+    assert home.tables == ("t",)
+    assert facts_of(home.table("t")).batch == 0

@@ -12,7 +12,9 @@ from millstream.errors import (
     HomeUnusableError,
     UnknownTableError,
 )
+from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
+from millstream.model.schema import Schema
 
 
 def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def test_a_home_elsewhere_than_in_the_file_system_is_refused(path: str | Path) -
 
 
 def test_an_unknown_table_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    (tmp_path / "tables" / "orders" / "_delta_log").mkdir(parents=True)
+    FencedTable.create(Home.at(tmp_path).table("orders"), schema=Schema.parse("n INT").to_json())
 
     with pytest.raises(UnknownTableError) as caught:
         Home.at(tmp_path).existing("ordres")

@@ -21,7 +21,6 @@ from millstream.errors import (
     QueryStoppedError,
     SparkFailedError,
     TableRestoredError,
-    UnknownTableError,
     UnknownVersionError,
 )
 from millstream.lake.home import Home
@@ -92,18 +91,6 @@ def test_a_table_is_read_as_it_was_at_a_version(spark: SparkSession, tmp_path: P
     assert counts == [0, 0, 1, 2]
     assert str(caught.value) == (
         "[UNKNOWN_VERSION] table 'readings' has no version 99\n  fix: versions run from 0 to 3"
-    )
-
-
-def test_reading_an_unknown_table_offers_the_nearest(tmp_path: Path) -> None:
-    (tmp_path / "tables" / "clean" / "_delta_log").mkdir(parents=True)
-
-    with pytest.raises(UnknownTableError) as caught:
-        Home.at(tmp_path).existing("claen")
-
-    assert str(caught.value) == (
-        "[UNKNOWN_TABLE] no table 'claen' in this home\n"
-        "  fix: did you mean 'clean'? tables are clean"
     )
 
 

@@ -13,6 +13,7 @@ from millstream.errors import (
     SchemaChangedError,
 )
 from millstream.lake.delta import FencedTable
+from millstream.lake.log import is_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
         LayoutChangedError: The table is partitioned by other columns.
     """
     schema = nullable(shape.schema)
-    if not (path / "_delta_log").exists():
+    if not is_table(path):
         FencedTable.create(
             path, schema=schema, partition_by=shape.partition_by, properties=shape.properties
         )

@@ -17,6 +17,7 @@ from millstream.errors import (
     HomeUnusableError,
     UnknownTableError,
 )
+from millstream.lake.log import is_table
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Home:
         """Names of all Delta tables."""
         folder = self.path / "tables"
         found = folder.iterdir() if folder.exists() else ()
-        return tuple(sorted(t.name for t in found if (t / "_delta_log").exists()))
+        return tuple(sorted(t.name for t in found if is_table(t)))
 
     @property
     def is_deployed(self) -> bool:

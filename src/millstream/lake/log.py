@@ -90,6 +90,15 @@ class Commit:
     """Whether it wrote a batch; a driver also commits when it takes the table over."""
 
 
+def is_table(folder: Path) -> bool:
+    """Tell whether a folder is a table; one whose very first commit was cut short is not yet.
+
+    Of such a commit delta-rs leaves a file with a number after its name, `…0.json#1`.
+    """
+    log = folder / "_delta_log"
+    return log.exists() and any("#" not in file.name for file in log.iterdir())
+
+
 def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:
     """Read the commits of a table, the last one first; none if nothing is committed yet.
 
