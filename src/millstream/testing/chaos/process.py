@@ -28,9 +28,9 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it still runs, or a thread of it, which then holds what it has open."""
         now = _read(self.pid)
-        return now is not None and now.started == self.started
+        return _has_threads(self.pid) if now is None else now.started == self.started
 
     def send(self, number: signal.Signals) -> None:
         """Signal it, if it is still there."""
@@ -71,6 +71,13 @@ def process_of(thread: int) -> int | None:
             if line.startswith("Tgid:"):
                 return int(line.split()[1])
     return None
+
+
+def _has_threads(pid: int) -> bool:
+    """Tell whether threads are left of a process that has ended: those that a tracer holds back."""
+    with contextlib.suppress(OSError):
+        return len(os.listdir(_PROCESSES / str(pid) / "task")) > 1
+    return False
 
 
 def _everything() -> Iterator[Process]:
