@@ -15,7 +15,7 @@ from bench.process import timed
 from millstream.lake.home import Home
 
 HERE = Path(__file__).parent
-ROWS, FILES, RUNS = 3_000_000, 6, 5
+ROWS, FILES, RUNS = 3_000_000, 6, 15
 GROUPED = "SELECT device, count(*) AS n, sum(value) AS total, avg(value) AS mean, max(moment) AS last FROM {} GROUP BY device ORDER BY device"  # noqa: E501
 ALONE = """
 import sys, duckdb

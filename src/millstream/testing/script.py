@@ -53,7 +53,7 @@ _QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A query looks for its rows at once when the script hands them over, not at its leisure.
-    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.pollingDelay": "20ms",
     # Nobody damages the checkpoint of a test, and a second file for each of its files takes time.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }

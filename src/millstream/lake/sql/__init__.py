@@ -31,5 +31,4 @@ def query(home: Home, text: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]
     # Imported while another process translates, if one was begun.
     from millstream.lake.sql.ask import ask
 
-    question = ahead.translate(home, text)
-    return tuple(question.columns), ask(question)
+    return ask(lambda: ahead.translate(home, text))

@@ -6,6 +6,7 @@ has to wait for the other.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -64,6 +65,7 @@ class Translator:
 
 def _serve(asked: int, tell: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
     try:
         from millstream.lake.home import Home
         from millstream.lake.sql.translation import translate

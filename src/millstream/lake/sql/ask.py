@@ -9,27 +9,32 @@ import duckdb
 from millstream.errors import SqlFailedError, SqlNotTranslatedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from millstream.lake.sql.question import Question
 
 
-def ask(question: Question) -> list[tuple[Any, ...]]:
-    """Give the rows of the answer.
+def ask(question: Callable[[], Question]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Give the names of the columns and the rows of the answer.
+
+    The question is asked for when all that does not depend on it is ready.
 
     Raises:
         SqlNotTranslatedError: DuckDB does not understand what was made of the query.
         SqlFailedError: It stops at a value.
     """
     with duckdb.connect() as connection:
-        _confine(connection, question)
+        connection.execute("SET TimeZone = 'UTC'")
+        asked = question()
+        _confine(connection, asked)
         try:
-            return connection.execute(question.text).fetchall()
+            return tuple(asked.columns), connection.execute(asked.text).fetchall()
         except duckdb.Error as error:
             raise _explained(error) from error
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, question: Question) -> None:
     """Let a connection read the live files of these tables, and nothing else for good."""
-    connection.execute("SET TimeZone = 'UTC'")
     for macro in question.macros:
         connection.execute(f"CREATE TEMP MACRO {macro}")
     connection.execute("SET allowed_paths = ?", [list(question.files)])

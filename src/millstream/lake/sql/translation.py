@@ -38,13 +38,24 @@ def translate(home: Home, text: str) -> Question:
     for name, kind in answer.columns:
         if not kind.is_known:
             refuse(statement, f"column {name!r}, which is of type {kind}")
+    views = {view: live.text for view, live in tables.opened.values()}
     return Question(
         text=answer.text,
         columns=tuple(name for name, _ in answer.columns),
-        macros=MACROS,
-        views={view: live.text for view, live in tables.opened.values()},
+        macros=_needed(answer.text, *views.values()),
+        views=views,
         files=tuple(file for _, live in tables.opened.values() for file in live.files),
     )
+
+
+def _needed(*texts: str) -> tuple[str, ...]:
+    """Choose the macros that texts use, or that others use, which all come later."""
+    needed: list[str] = []
+    for macro in reversed(MACROS):
+        name = macro.partition("(")[0]
+        if any(f"{name}(" in text for text in (*texts, *needed)):
+            needed.append(macro)
+    return tuple(reversed(needed))
 
 
 @dataclass(slots=True)
