@@ -28,6 +28,7 @@ from millstream.model.dataset import Source, View
 from millstream.model.duration import to_spark
 from millstream.model.trigger import Trigger
 from millstream.plan.queries import event_time_of
+from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,13 +175,6 @@ def refused(name: str, error: PySparkException, at: Location) -> QueryRefusedErr
     """Say that Spark refuses a query, in Spark's words."""
     condition = error.getCondition() or type(error).__name__
     return QueryRefusedError(name, condition=condition, cause=words_of(error), at=at)
-
-
-def words_of(error: PySparkException) -> str:
-    """Give the sentence of a Spark error, without its plan and trace."""
-    sentence = (error.getMessage() or str(error)).split("\n", 1)[0]
-    prefix = f"[{error.getCondition()}] "
-    return sentence.removeprefix(prefix).split(" SQLSTATE:")[0].rstrip(";")
 
 
 def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:

@@ -20,9 +20,10 @@ from millstream.errors import (
     SparkFailedError,
     StorageFullError,
 )
-from millstream.run.build import refused, words_of
+from millstream.run.build import refused
 from millstream.run.health import damage_of
 from millstream.spark.session import log_of_jvm
+from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
