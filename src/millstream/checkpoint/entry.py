@@ -135,7 +135,7 @@ def parse_source_start(data: bytes) -> str:
 
 def parse_operator(data: bytes) -> str:
     """Read the name of an operator that keeps state."""
-    return str(_object(_lines(data, "v1")[0])["operatorInfo"]["operatorName"])
+    return str(_object(_lines(data, "v1", "v2")[0])["operatorInfo"]["operatorName"])
 
 
 def _lines(data: bytes, *versions: str, least: int = 1) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from millstream.checkpoint.entry import Offsets, parse_file_log, parse_operator, parse_query_id
+from millstream.checkpoint.state import newest_described
 from millstream.errors import CheckpointDamagedError
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class CheckpointLog:
     @property
     def operators(self) -> tuple[str, ...]:
         """Names of the operators that keep state, as Spark calls them."""
-        found = (self.path / "state").glob("*/_metadata/metadata")
+        found: list[Path] = []
+        for operator in (self.path / "state").glob("[0-9]*"):
+            found += newest_described(operator) or operator.glob("_metadata/metadata")
         return tuple(self._read(file, parse_operator) for file in found)
 
     def make_durable(self, batch: int) -> None:

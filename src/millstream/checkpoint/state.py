@@ -59,7 +59,7 @@ class State:
         Spark writes them anew where there is none at all; where some are missing, it takes the
         others to be of another query.
         """
-        files = [o / "_metadata" / "metadata" for o in self._operators if not _newest_described(o)]
+        files = [o / "_metadata" / "metadata" for o in self._operators if not newest_described(o)]
         are_gone = not any(file.exists() for file in files)
         for file in files:
             if not file.exists():
@@ -74,7 +74,7 @@ class State:
             files += [f for f in operator.glob("_stateSchema/**/*") if _is_plain(f)]
             if not files:
                 yield StateFault(operator / "0" / "_metadata" / "schema", "it is missing")
-            for file in (*files, *_newest_described(operator)):
+            for file in (*files, *newest_described(operator)):
                 if not file.stat().st_size:
                     yield StateFault(file, "it is empty")
                 elif read_seal(file) == "broken":
@@ -140,7 +140,7 @@ def _is_plain(file: Path) -> bool:
     return file.is_file() and not file.name.startswith(".")
 
 
-def _newest_described(operator: Path) -> list[Path]:
+def newest_described(operator: Path) -> list[Path]:
     """Find the newest description of an operator whose schema may change; none of others."""
     found = [f for f in operator.glob("_metadata/v2/*") if f.name.isdigit()]
     return sorted(found, key=lambda file: int(file.name))[-1:]
