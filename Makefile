@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test services lint bench chaos cluster lock clean machine
+.PHONY: help setup demo test services lint bench chaos patterns cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,11 @@ chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; P
 	  --json bench/results/damage.json --document docs/guarantees.md)
 	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
+
+STREAMS ?= 10000
+
+patterns: setup ## Match random patterns in random streams, at least STREAMS of every kind, as trying all subsequences does
+	$(BIN)/python -m tests.operators.patterns.long --streams $(STREAMS) --seed $(SEED)
 
 cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it
 	$(BIN)/pytest -m cluster

@@ -30,6 +30,7 @@ SAMPLES: dict[str, Any] = {
     "float": 0.5,
     "bool": True,
     "object": "orders",
+    "PatternFault": "times",
     "Location": AT,
     "Location | None": AT,
     "Sequence[str]": ("orders", "clicks"),

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from millstream.connectors.socket import Socket as Socket
     from millstream.connectors.table import Table as Table
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
-    from millstream.operators import dedup as dedup
+    from millstream.operators import (
+        absent as absent,
+        dedup as dedup,
+        match as match,
+        pattern as pattern,
+    )
     from millstream.sinks.postgres import Postgres as Postgres
     from millstream.sinks.redis import Redis as Redis
     from millstream.sinks.sqlite import SQLite as SQLite
@@ -46,7 +51,10 @@ _ROOMS = {
     "SQLite": "sinks.sqlite",
     "Socket": "connectors.socket",
     "Table": "connectors.table",
+    "absent": "operators",
     "dedup": "operators",
+    "match": "operators",
+    "pattern": "operators",
 }
 """Where each public name is; it is imported when first used, so that commands start at once."""
 

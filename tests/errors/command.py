@@ -65,7 +65,8 @@ SAMPLES = (
     UsageError(command="millstream show", cause="it takes NAME, or --settings"),
     UnknownDatasetError("payd", known=["orders", "paid"]),
     UnknownTemplateError(
-        "shp", known=["billing", "etl", "serving", "shop", "votes", "weblog", "wordcount"]
+        "shp",
+        known=["billing", "etl", "patterns", "serving", "shop", "votes", "weblog", "wordcount"],
     ),
     AppNameRefusedError("My Shop", usable="my_shop"),
     FolderTakenError("shop"),

@@ -21,6 +21,7 @@ from millstream.errors import LiveInBatchError, NothingLandedError
 from millstream.lake.table import open_table_sink, rows_let_in
 from millstream.lake.travel import read_table
 from millstream.model.dataset import Source, Table
+from millstream.operators.state.frontier import complete_to
 from millstream.run.build import Snapshots, answer, hold_to_declaration
 from millstream.run.lease import Lease
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.model.graph import Graph
 
-_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSave", "symmetricHashJoin")
+_KEYED = "transformWithStateInPandasExec"
+"""Keyed state in Python: patterns and the like."""
+
+_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSave", "symmetricHashJoin", _KEYED)
 """Operators that give an append answer only when the watermark passes."""
 
 
@@ -131,6 +135,10 @@ class Settled:
 
     def answer(self, table: Table) -> DataFrame:
         """What a table should hold, but for the rows it holds back itself."""
+        if _KEYED in (log := CheckpointLog(self._home.checkpoint(table.name))).operators:
+            # When a pattern is final, its rows do not tell; the answer up to the watermark does.
+            with complete_to(log.watermark_ms):
+                return rows_let_in(answer(self._graph, table.name, self), table.expect)
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
             return rows_let_in(answer(self._graph, table.name, self), table.expect)
@@ -169,7 +177,10 @@ def _compare(spark: SparkSession, table: Table, home: Home, settled: Settled) ->
 
 def is_open(rows: DataFrame, table: Table, home: Home) -> Column:
     """Whether the watermark has not passed a row: the end of its window, or its times."""
-    watermark_ms = CheckpointLog(home.checkpoint(table.name)).watermark_ms
+    log = CheckpointLog(home.checkpoint(table.name))
+    if _KEYED in log.operators:
+        return F.lit(False)
+    watermark_ms = log.watermark_ms
     moments = []
     for field in rows.schema.fields:
         if isinstance(field.dataType, StructType) and "end" in field.dataType.names:

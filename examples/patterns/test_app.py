@@ -1,0 +1,53 @@
+"""2, then 10, then 5: by event time, whatever order they arrive in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.loading import load
+from millstream.testing import assert_prefix_consistent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from millstream.testing import Script
+
+APP = str(Path(__file__).with_name("app.py"))
+
+
+def number(at: str, value: int, device: str = "a") -> dict[str, object]:
+    return {"device": device, "value": value, "at": at}
+
+
+def test_two_ten_five_is_found_by_event_time_and_only_once_it_is_final(
+    stream: Callable[..., Script],
+) -> None:
+    with stream(load(APP)) as s:
+        s.send("numbers", **number("12:00:03", 10))
+        s.send("numbers", **number("12:00:01", 2))
+        s.batch()
+        s.send("numbers", **number("12:00:05", 5))
+        s.send("numbers", **number("12:00:04", 7))
+        s.send("numbers", **number("12:00:06", 2))
+        s.batch()
+        assert s.table("found").rows() == []
+
+        s.send("numbers", **number("12:00:21.002", 20, "b"))
+        s.batch()
+
+        [match] = s.table("found").rows()
+        times = (match.two_at, match.ten_at, match.five_at)
+        assert [moment.second for moment in times] == [1, 3, 5]
+        [open_two] = s.table("stuck").rows()
+        assert (open_two.began.second, open_two.until.second) == (6, 16)
+        s.assert_consistent()
+
+
+def test_batch_is_stream_is_replay(spark: SparkSession) -> None:
+    values = (2, 10, 5, 2, 9, 10, 7, 5, 3, 2)
+    cast = [number(f"12:00:{n * 2:02d}", value, "ab"[n % 7 // 4]) for n, value in enumerate(values)]
+
+    assert_prefix_consistent(load(APP), cast, runs=2, spark=spark)

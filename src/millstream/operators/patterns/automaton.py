@@ -1,0 +1,276 @@
+"""The automaton: rows of one key in the order of event time, and what they amount to.
+
+Every row that may begin the pattern does. From there each way to go on is a branch that waits for
+one step; branches stand in the order of preference, and of two that have the same future the less
+preferred one is dropped. The first row that completes a branch ends the match; then a last step
+that is greedy takes what it still can.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.operators.patterns.program import Kept, Program, Skip
+
+FOREVER = math.inf
+"""The frontier where all rows are there."""
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A row as the automaton sees it."""
+
+    at: int
+    """Its event time, in microseconds since 1970."""
+    mask: int
+    """Which conditions it meets, as far as they look at it alone."""
+    text: str
+    """What is kept of it for the answer."""
+    compared: str = "{}"
+    """The values that are compared with other rows, as JSON of a struct."""
+    number: int = -1
+    _values: list[Any] | None = field(default=None, repr=False)
+
+    @property
+    def values(self) -> list[Any]:
+        """The values that are compared with other rows."""
+        if self._values is None:
+            self._values = [*msgspec.json.decode(self.compared).values()]
+        return self._values
+
+    @property
+    def order(self) -> tuple[int, str, int, str]:
+        """Its place among the rows of its key, whatever order they arrived in."""
+        return self.at, self.text, self.mask, self.compared
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A row that was taken for a step, and those before it."""
+
+    before: Link | None
+    variable: int
+    row: Row
+    future: tuple[int, ...]
+    """What of the rows so far later conditions can see."""
+
+    def chain(self) -> Iterator[Link]:
+        """The links, the last one first."""
+        link: Link | None = self
+        while link is not None:
+            yield link
+            link = link.before
+
+    def rows(self, variable: int) -> list[list[Any]]:
+        """What is compared of the rows of a step, in order."""
+        found = [link.row.values for link in self.chain() if link.variable == variable]
+        return found[::-1]
+
+
+class Branch(NamedTuple):
+    """One way to go on: it waits for a row of one step."""
+
+    origin: int
+    """The step before; the same if it is to be repeated."""
+    target: int
+    so_far: int
+    """How many rows the step has."""
+    link: Link | None
+
+
+@dataclass(slots=True, eq=False)
+class Begun:
+    """All that may become of the rows from one row on."""
+
+    first: Row
+    variable: int
+    branches: list[Branch]
+    taken: Link | None = None
+    """The match, once there is one; it may still grow."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of a key."""
+
+    begun: list[Begun] = field(default_factory=list)
+    pending: list[Row] = field(default_factory=list)
+    """Rows that the frontier has not passed."""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A match, or an absence: when it began, when it was over, and its rows by step."""
+
+    began: int
+    ended: int
+    rows: tuple[tuple[int, Row], ...]
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """Runs a pattern over the rows of one key at a time; of several keys it remembers nothing."""
+
+    program: Program
+    skip: Skip | None
+    """Where to go on after a match; None to look for beginnings that are not followed."""
+
+    def advance(self, memory: Memory, frontier: float) -> list[Found]:
+        """Take the rows up to a time, after which no row up to that time will come."""
+        due = [row for row in memory.pending if row.at <= frontier]
+        memory.pending = [row for row in memory.pending if row.at > frontier]
+        found: list[Found] = []
+        for row in sorted(due, key=lambda row: row.order):
+            found += self._expired(memory, row.at - 1)
+            found += self._taken(memory, row)
+        return [*found, *self._expired(memory, frontier)]
+
+    def due(self, memory: Memory) -> int | None:
+        """Say up to which time the frontier must come for anything to happen."""
+        moments = [row.at for row in memory.pending]
+        moments += [self._deadline(begun) for begun in memory.begun[:1]]
+        return min(moments, default=None)
+
+    def _deadline(self, begun: Begun) -> int:
+        return begun.first.at + self.program.within_us
+
+    def _expired(self, memory: Memory, frontier: float) -> Iterator[Found]:
+        while memory.begun and self._deadline(memory.begun[0]) <= frontier:
+            begun = memory.begun.pop(0)
+            if begun.taken is not None and self.skip is not None:
+                yield self._matched(memory, begun)
+            elif begun.taken is None and self.skip is None:
+                rows = ((begun.variable, begun.first),)
+                yield Found(begun.first.at, self._deadline(begun), rows)
+
+    def _taken(self, memory: Memory, row: Row) -> Iterator[Found]:
+        row.number = memory.count
+        memory.count += 1
+        for begun in memory.begun:
+            self._follow(begun, row)
+        if new := self._begin(row):
+            memory.begun.append(new)
+        if self.skip is None:
+            memory.begun = [begun for begun in memory.begun if begun.taken is None]
+            return
+        for begun in tuple(memory.begun):
+            if begun.branches or begun not in memory.begun:
+                continue
+            memory.begun.remove(begun)
+            if begun.taken is not None:
+                yield self._matched(memory, begun)
+
+    def _matched(self, memory: Memory, begun: Begun) -> Found:
+        assert begun.taken is not None
+        assert self.skip is not None
+        links = [*begun.taken.chain()][::-1]
+        of_step = [k.row.number for k in links if k.variable in self.skip.variables]
+        match self.skip.policy:
+            case "skip_past_last":
+                goes_on = links[-1].row.number + 1
+            case "skip_to_first":
+                goes_on = of_step[0]
+            case "skip_to_last":
+                goes_on = of_step[-1]
+            case _:
+                goes_on = 0
+        memory.begun = [other for other in memory.begun if other.first.number >= goes_on]
+        rows = tuple((link.variable, link.row) for link in links)
+        return Found(begun.first.at, links[-1].row.at, rows)
+
+    def _begin(self, row: Row) -> Begun | None:
+        waiting = [Branch(-1, target, 0, None) for target in self.program.entered(0)]
+        begun = Begun(row, -1, waiting)
+        self._follow(begun, row)
+        links = [branch.link for branch in begun.branches] + [begun.taken]
+        first = next((link for link in links if link is not None), None)
+        if first is None:
+            return None
+        begun.variable = first.variable
+        begun.branches = [branch for branch in begun.branches if branch.link is not None]
+        return begun
+
+    def _follow(self, begun: Begun, row: Row) -> None:
+        """Have the branches that wait for such a row take it."""
+        branches: list[Branch] = []
+        for branch in begun.branches:
+            variable = self._variable(branch, row)
+            if variable is None:
+                branches += [branch] * (not self._ends(branch, row))
+                continue
+            link = linked(self.program, branch.link, variable, row)
+            count = self.program.counted(branch.target, branch.so_far)
+            is_complete = self.program.is_complete(branch.target, count)
+            if is_complete or begun.taken is not None:
+                begun.taken = link if is_complete else begun.taken
+                begun.branches = [*self._waiting(branch.target, count, link, greedily=True)]
+                return
+            branches += self._waiting(branch.target, count, link)
+        begun.branches = list(_distinct(branches))
+
+    def _waiting(
+        self, step: int, count: int, link: Link, *, greedily: bool = False
+    ) -> Iterator[Branch]:
+        for target, so_far in self.program.following(step, count):
+            if not greedily or self.program.places[target].is_greedy:
+                yield Branch(step, target, so_far, link)
+
+    def _variable(self, branch: Branch, row: Row) -> int | None:
+        """Say as what a row is taken, if it is."""
+        for kept in self.program.places[branch.target].variables:
+            if _meets(kept, row, branch.link):
+                return kept.number
+        return None
+
+    def _ends(self, branch: Branch, row: Row) -> bool:
+        """Whether a row that is not taken ends the wait."""
+        if self.program.places[branch.target].is_strict:
+            return True
+        crossed = range(branch.origin + 1, branch.target + 1)
+        return any(
+            _meets(kept, row, branch.link)
+            for step in crossed
+            for kept in self.program.places[step].without
+        )
+
+
+def linked(program: Program, before: Link | None, variable: int, row: Row) -> Link:
+    """Take a row for a step."""
+    future = list(before.future) if before else [-1] * len(program.referred)
+    link = Link(before, variable, row, ())
+    for place, (referred, wholly) in enumerate(program.referred):
+        if referred == variable:
+            future[place] = id(link) if wholly else row.number
+    link.future = tuple(future)
+    return link
+
+
+def _meets(kept: Kept, row: Row, link: Link | None) -> bool:
+    if not row.mask >> kept.number & 1:
+        return False
+    if kept.compared is None:
+        return True
+    return kept.compared(row.values, link.rows if link else _none) is True
+
+
+def _none(_: int) -> list[list[Any]]:
+    return []
+
+
+def _distinct(branches: Sequence[Branch]) -> Iterator[Branch]:
+    """Leave out branches whose future a more preferred one has too."""
+    known: set[tuple[int, ...]] = set()
+    for branch in branches:
+        future = branch.link.future if branch.link else ()
+        same = (branch.origin, branch.target, branch.so_far, *future)
+        if same not in known:
+            known.add(same)
+            yield branch

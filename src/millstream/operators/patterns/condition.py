@@ -1,0 +1,158 @@
+"""What a condition says: which part looks at one row only, and which at earlier steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from sqlglot import exp
+
+Path = tuple[str, ...]
+"""The name of a column, or of a field in it."""
+
+
+class NotAConditionError(ValueError):
+    """A text is not a condition; the message says why."""
+
+
+def refuse(why: str) -> NoReturn:
+    """Say why something is not a condition."""
+    raise NotAConditionError(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition in two parts, both of which must be true."""
+
+    text: str
+    alone: exp.Expr | None
+    """What looks at the row alone; Spark judges it."""
+    compared: exp.Expr | None
+    """What compares the row with earlier steps; judged in Python."""
+
+
+def parse(text: str, steps: Collection[str]) -> Condition:
+    """Read a condition in Spark's SQL.
+
+    Args:
+        text: The condition.
+        steps: The steps it may refer to.
+
+    Raises:
+        NotAConditionError: It cannot be read, or is something else.
+    """
+    whole = _parsed(text)
+    if not _may_be_boolean(whole):
+        refuse(f"it is {_described(whole)}, not a condition")
+    from sqlglot import exp
+
+    parts: dict[bool, list[exp.Expr]] = {True: [], False: []}
+    for part in _conjuncts(whole):
+        _hold_aggregates(part, steps)
+        parts[bool(step_references(part, steps))].append(part)
+    alone, compared = (exp.and_(*p) if p else None for p in (parts[False], parts[True]))
+    return Condition(text, alone, compared)
+
+
+def references(text: str) -> set[str]:
+    """Name what stands before a dot in a condition: steps, or columns that are structs.
+
+    Raises:
+        NotAConditionError: It cannot be read.
+    """
+    from sqlglot import exp
+
+    columns = _parsed(text).find_all(exp.Column)
+    return {parts[0] for column in columns if len(parts := path_of(column)) > 1}
+
+
+def step_references(expression: exp.Expr, steps: Collection[str]) -> set[str]:
+    """Name the steps that an expression refers to."""
+    from sqlglot import exp
+
+    columns = map(path_of, expression.find_all(exp.Column))
+    return {path[0] for path in columns if len(path) > 1 and path[0] in steps}
+
+
+def path_of(column: exp.Column) -> Path:
+    """Give the names of a column: a.b.c is a, b, c."""
+    names = [part.name for part in column.parts]
+    node: Any = column
+    while node.parent is not None and node.parent.key == "dot" and node.parent.this is node:
+        node = node.parent
+        names.append(node.expression.name)
+    return tuple(names)
+
+
+def aggregates() -> dict[type[exp.Expr], str]:
+    """What can be said of all rows of a step."""
+    from sqlglot import exp
+
+    return {
+        exp.Sum: "sum",
+        exp.Avg: "avg",
+        exp.Min: "min",
+        exp.Max: "max",
+        exp.Count: "count",
+        exp.First: "first",
+        exp.Last: "last",
+    }
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> exp.Expr:
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        found = sqlglot.parse(text, dialect="spark")
+    except SqlglotError as error:
+        faults = getattr(error, "errors", None) or [{"description": str(error)}]
+        told = str(faults[0]["description"]).splitlines()[0].partition(" for <")[0]
+        refuse(f"it cannot be read ({told})")
+    if len(found) != 1 or found[0] is None:
+        refuse("it is empty" if not text.strip() else "it is not one condition")
+    if found[0].find(exp.Query, exp.Window):
+        refuse("it holds a query or a window")
+    return found[0]
+
+
+def _conjuncts(expression: exp.Expr) -> Iterator[exp.Expr]:
+    from sqlglot import exp
+
+    inner = expression.unnest()
+    if isinstance(inner, exp.And):
+        yield from _conjuncts(inner.this)
+        yield from _conjuncts(inner.expression)
+    else:
+        yield inner
+
+
+def _may_be_boolean(expression: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    inner = expression.unnest()
+    if isinstance(inner, exp.Literal | exp.Neg | exp.Interval | exp.Alias):
+        return False
+    return not isinstance(inner, exp.Binary) or isinstance(
+        inner, exp.Predicate | exp.Connector | exp.Dot
+    )
+
+
+def _described(expression: exp.Expr) -> str:
+    return f"{expression.unnest().key} ({expression.sql(dialect='spark')})"
+
+
+def _hold_aggregates(expression: exp.Expr, steps: Collection[str]) -> None:
+    from sqlglot import exp
+
+    for call in expression.find_all(*aggregates()):
+        if not isinstance(call, exp.Expr) or step_references(call, steps):
+            continue
+        written = call.sql(dialect="spark")
+        refuse(f"{written} is of no step; write {call.key}(step.column)")

@@ -1,0 +1,344 @@
+"""Comparisons of a row with earlier steps, judged in Python as Spark would judge them.
+
+What cannot be judged exactly as Spark does is refused. Integers do not overflow here. Values are
+as they come from JSON: timestamps in microseconds, dates in days since 1970, decimals as text.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from millstream.operators.patterns.condition import aggregates, path_of, refuse, step_references
+from millstream.operators.patterns.fold import DIGITS, FOLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlglot import exp
+
+    from millstream.operators.patterns.condition import Path
+
+Seen = list[Any]
+"""The values of a row that conditions look at."""
+Past = Callable[[int], Sequence[Seen]]
+"""Gives the rows that a step has taken so far, by its number."""
+Kind = Literal[
+    "integer", "double", "float", "decimal", "string", "boolean",
+    "timestamp", "date", "interval", "null",
+]  # fmt: skip
+
+_NUMBERS = ("integer", "double", "float", "decimal")
+_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A part of a condition, ready to be judged."""
+
+    kind: Kind
+    value: Callable[[Seen, Past], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the names in a condition mean."""
+
+    columns: Mapping[Path, tuple[int, Kind]]
+    """Where a column is in what is seen of a row."""
+    steps: Mapping[str, int]
+    """The numbers of steps."""
+
+    def column(self, path: Path) -> Typed:
+        """The value of a column; one of a step is that of its last row."""
+        is_past = len(path) > 1 and path[0] in self.steps
+        name = path[1:] if is_past else path
+        if name not in self.columns:
+            refuse(f"{'.'.join(name)} is not a column that can be compared")
+        (place, kind), step = self.columns[name], self.steps.get(path[0], -1)
+        read = _READ.get(kind, _as_it_is)
+
+        def last(_: Seen, past: Past) -> Any:
+            rows = past(step)
+            return None if not rows or rows[-1][place] is None else read(rows[-1][place])
+
+        def current(now: Seen, _: Past) -> Any:
+            return None if now[place] is None else read(now[place])
+
+        return Typed(kind, last if is_past else current)
+
+
+def judge(expression: exp.Expr, scope: Scope) -> Typed:
+    """Make a condition ready: true, false or None for each row.
+
+    Raises:
+        NotAConditionError: It is not boolean, or cannot be judged exactly as Spark does.
+    """
+    typed = typed_part(expression, scope)
+    if typed.kind not in ("boolean", "null"):
+        refuse(f"it is of type {typed.kind}, not a condition")
+    return typed
+
+
+def typed_part(node: exp.Expr, scope: Scope) -> Typed:
+    """Make a part of a condition ready.
+
+    Raises:
+        NotAConditionError: It cannot be judged exactly as Spark does.
+    """
+    from sqlglot import exp
+
+    inner = node.unnest()
+    for kinds, make in _RULES.items():
+        if isinstance(inner, tuple(getattr(exp, kind) for kind in kinds.split())):
+            return make(inner, scope)
+    if name := aggregates().get(type(inner)):
+        return _aggregate(name, inner, scope)
+    return refuse(f"{inner.sql(dialect='spark')} cannot be judged together with other steps")
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_READ: dict[Kind, Callable[[Any], Any]] = {"decimal": Decimal, "double": float, "float": float}
+
+
+def _lifted(kind: Kind, function: Callable[..., Any], *parts: Typed) -> Typed:
+    """Null if a part is null, else what a function makes of them."""
+
+    def value(now: Seen, past: Past) -> Any:
+        values = [part.value(now, past) for part in parts]
+        return None if None in values else function(*values)
+
+    return Typed(kind, value)
+
+
+def _column(node: Any, scope: Scope) -> Typed:
+    from sqlglot import exp
+
+    return scope.column(path_of(next(node.find_all(exp.Column))))
+
+
+def _constant(node: Any, _: Scope) -> Typed:
+    from sqlglot import exp
+
+    kind: Kind
+    value: Any
+    if isinstance(node, exp.Null):
+        kind, value = "null", None
+    elif isinstance(node, exp.Boolean):
+        kind, value = "boolean", bool(node.this)
+    elif node.is_string:
+        kind, value = "string", node.name
+    elif node.is_int:
+        kind, value = "integer", int(node.name)
+    elif "e" in node.name.lower():
+        kind, value = "double", float(node.name)
+    else:
+        kind, value = "decimal", Decimal(node.name)
+    return Typed(kind, lambda *_: value)
+
+
+def _interval(node: Any, _: Scope) -> Typed:
+    unit = (node.unit.name if node.unit else "").upper().removesuffix("S")
+    if not node.this.name.isdigit() or unit not in _MICROSECONDS:
+        refuse(f"{node.sql(dialect='spark')} is not a whole number of weeks, days, hours, …")
+    length = int(node.this.name) * _MICROSECONDS[unit]
+    return Typed("interval", lambda *_: length)
+
+
+def _connector(node: Any, scope: Scope) -> Typed:
+    parts = [judge(part, scope) for part in (node.this, node.expression)]
+    return _joined(parts, decides=node.key == "or")
+
+
+def _joined(parts: Sequence[Typed], *, decides: bool) -> Typed:
+    """AND, which one false decides, or OR, which one true does."""
+
+    def value(now: Seen, past: Past) -> bool | None:
+        is_known = True
+        for part in parts:
+            found: bool | None = part.value(now, past)
+            if found is decides:
+                return decides
+            is_known = is_known and found is not None
+        return not decides if is_known else None
+
+    return Typed("boolean", value)
+
+
+def _not(node: Any, scope: Scope) -> Typed:
+    return _lifted("boolean", operator.not_, judge(node.this, scope))
+
+
+_ORDERED: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "neq": operator.ne,
+    "lt": operator.lt,
+    "lte": operator.le,
+    "gt": operator.gt,
+    "gte": operator.ge,
+}
+
+
+def _comparison(node: Any, scope: Scope) -> Typed:
+    return _compared(node.key, typed_part(node.this, scope), typed_part(node.expression, scope))
+
+
+def _compared(key: str, one: Typed, other: Typed) -> Typed:
+    compare, convert = _ORDERED[key], _as_it_is
+    kinds = {one.kind, other.kind}
+    if kinds <= {*_NUMBERS} and kinds & {"double", "float"}:
+        convert = _floating
+    elif not kinds <= {*_NUMBERS} and len(kinds - {"null"}) > 1:
+        refuse(f"it compares {one.kind} with {other.kind}")
+    return _lifted("boolean", lambda a, b: compare(convert(a), convert(b)), one, other)
+
+
+def _floating(value: Any) -> tuple[bool, float]:
+    """Order numbers as Spark does: NaN equals itself and is greater than any other."""
+    number = float(value)
+    return (True, 0.0) if math.isnan(number) else (False, number)
+
+
+def _null_safe(node: Any, scope: Scope) -> Typed:
+    one, other = typed_part(node.this, scope), typed_part(node.expression, scope)
+    equal = _compared("eq", one, other)
+
+    def value(now: Seen, past: Past) -> bool:
+        found = equal.value(now, past)
+        if found is not None:
+            return bool(found)
+        return one.value(now, past) is None and other.value(now, past) is None
+
+    return Typed("boolean", value)
+
+
+def _is(node: Any, scope: Scope) -> Typed:
+    inner, wanted = typed_part(node.this, scope), typed_part(node.expression, scope)
+    if wanted.kind != "null" and {inner.kind, wanted.kind} != {"boolean"}:
+        refuse(f"{node.sql(dialect='spark')} is not IS NULL or IS TRUE")
+    return Typed("boolean", lambda now, past: inner.value(now, past) is wanted.value(now, past))
+
+
+def _between(node: Any, scope: Scope) -> Typed:
+    low, inner, high = (
+        typed_part(part, scope) for part in (node.args["low"], node.this, node.args["high"])
+    )
+    return _joined([_compared("lte", low, inner), _compared("lte", inner, high)], decides=False)
+
+
+def _in(node: Any, scope: Scope) -> Typed:
+    if not node.expressions:
+        refuse(f"{node.sql(dialect='spark')} lists no values")
+    inner = typed_part(node.this, scope)
+    equal = [_compared("eq", inner, typed_part(e, scope)) for e in node.expressions]
+    return _joined(equal, decides=True)
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
+
+
+def _arithmetic(node: Any, scope: Scope) -> Typed:
+    one, other = typed_part(node.this, scope), typed_part(node.expression, scope)
+    kind, compute = _result(node.key, one.kind, other.kind), _ARITHMETIC[node.key]
+    if kind == "double":
+        return _lifted(kind, lambda a, b: compute(float(a), float(b)), one, other)
+    if kind == "decimal":
+        compute = DIGITS.add if node.key == "add" else DIGITS.subtract
+    return _lifted(kind, compute, one, other)
+
+
+def _result(key: str, one: Kind, other: Kind) -> Kind:
+    kinds = {one, other}
+    if kinds == {"integer"}:
+        return "integer"
+    if "double" in kinds and kinds <= {*_NUMBERS}:
+        return "double"
+    if kinds <= {"integer", "decimal"} and key != "mul":
+        return "decimal"
+    if one == "timestamp" and other == "interval" and key != "mul":
+        return "timestamp"
+    if (one, other, key) in (("timestamp", "timestamp", "sub"), ("interval", "interval", "sub")):
+        return "interval"
+    return refuse(f"{key} of {one} and {other} is not done exactly as in Spark")
+
+
+def _unary(node: Any, scope: Scope) -> Typed:
+    inner = typed_part(node.this, scope)
+    if inner.kind not in _NUMBERS:
+        refuse(f"{node.sql(dialect='spark')} is of {inner.kind}")
+    if inner.kind == "decimal":
+        return _lifted(
+            "decimal", Decimal.copy_negate if node.key == "neg" else Decimal.copy_abs, inner
+        )
+    return _lifted(inner.kind, operator.neg if node.key == "neg" else abs, inner)
+
+
+def _coalesce(node: Any, scope: Scope) -> Typed:
+    parts = [typed_part(part, scope) for part in (node.this, *node.expressions)]
+    kinds = {part.kind for part in parts} - {"null"}
+    if len(kinds) > 1:
+        refuse(f"coalesce is given {' and '.join(sorted(kinds))}")
+
+    def first(now: Seen, past: Past) -> Any:
+        found = (part.value(now, past) for part in parts)
+        return next((value for value in found if value is not None), None)
+
+    return Typed(next(iter(kinds), "null"), first)
+
+
+def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
+    from sqlglot import exp
+
+    steps, written = step_references(node, scope.steps), node.sql(dialect="spark")
+    if len(steps) != 1:
+        refuse(f"{written} is not over one step")
+    [step] = steps
+    number = scope.steps[step]
+    if name == "count" and node.find(exp.Star):
+        return Typed("integer", lambda _, past: len(past(number)))
+    # Inside, each row of the step stands for itself.
+    of_row = Scope({(step, *path): place for path, place in scope.columns.items()}, {})
+    inner = typed_part(node.this, of_row)
+    kind, fold = FOLDS[name](inner.kind, written)
+
+    def value(_: Seen, past: Past) -> Any:
+        values = [inner.value(row, past) for row in past(number)]
+        return fold(values if name in ("first", "last") else [v for v in values if v is not None])
+
+    return Typed(kind, value)
+
+
+_RULES: dict[str, Callable[[Any, Scope], Typed]] = {
+    "Column Dot": _column,
+    "Null Boolean Literal": _constant,
+    "Interval": _interval,
+    "And Or": _connector,
+    "Not": _not,
+    "EQ NEQ LT LTE GT GTE": _comparison,
+    "NullSafeEQ": _null_safe,
+    "Is": _is,
+    "Between": _between,
+    "In": _in,
+    "Add Sub Mul": _arithmetic,
+    "Neg Abs": _unary,
+    "Coalesce": _coalesce,
+}

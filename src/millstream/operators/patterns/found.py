@@ -1,0 +1,77 @@
+"""Patterns looked for by Spark: rows are judged and sifted, run by key, and matches written out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
+
+from millstream.operators.patterns.automaton import Automaton
+from millstream.operators.patterns.keyed import ANSWERS, Matcher
+from millstream.operators.patterns.program import compiled
+from millstream.operators.patterns.rows import JSON, Looked
+from millstream.operators.patterns.selection import STEPS, Selection
+from millstream.operators.state.buckets import run_keyed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.errors import Location
+    from millstream.operators.patterns.pattern import Pattern
+    from millstream.operators.patterns.program import Skip
+
+
+def found(
+    rows: DataFrame, pattern: Pattern, skip: Skip | None, select: str | None, at: Location
+) -> DataFrame:
+    """Give matches, or beginnings that are not followed if there is nowhere to go on.
+
+    Raises:
+        DeclarationError: Pattern, rows and selection do not fit together.
+    """
+    looked = Looked.at(rows, pattern)
+    program = compiled(pattern, looked.kinds())
+    steps = pattern.names if skip else tuple(_beginning(pattern))
+    selection = Selection(select, at, steps) if select is not None else None
+    carried = selection.columns(rows.columns) if selection else tuple(rows.columns)
+    looked.hold(carried, at)
+    numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
+    matcher = Matcher(Automaton(program, skip), {n: numbers[n] for n in steps})
+    told = run_keyed(looked.prepared(carried), matcher, ANSWERS)
+    key_type = StructType([rows.schema[name] for name in pattern.key])
+    row_type = StructType([rows.schema[name] for name in carried])
+    by_step = StructType()
+    for name in steps:
+        by_step.add(name, ArrayType(row_type))
+    decoded = told.select(
+        F.from_json("_key", key_type, JSON).alias("_key"),
+        F.timestamp_micros("_began").alias("began"),
+        F.timestamp_micros("_ended").alias("ended" if skip else "until"),
+        F.from_json("_rows", by_step, JSON).alias(STEPS),
+    ).select("_key.*", "began", "ended" if skip else "until", STEPS)
+    if selection:
+        return selection.of(decoded, rows)
+    times = ["began", "ended" if skip else "until"]
+    return decoded.select(*pattern.key, *times, *_whole(pattern, steps))
+
+
+def _whole(pattern: Pattern, steps: tuple[str, ...]) -> list[Column]:
+    """Each step with its rows: one, or an array if it may take several."""
+    several = {v.name for step in pattern.steps if step.most != 1 for v in step.variables}
+    return [
+        F.col(f"{STEPS}.`{name}`").alias(name)
+        if name in several
+        else F.expr(f"try_element_at({STEPS}.`{name}`, -1)").alias(name)
+        for name in steps
+    ]
+
+
+def _beginning(pattern: Pattern) -> list[str]:
+    """Name the steps a match may begin with."""
+    found: list[str] = []
+    for step in pattern.steps:
+        found += [v.name for v in step.variables]
+        if not step.is_optional:
+            break
+    return found

@@ -1,0 +1,254 @@
+"""What a pattern is: steps in the order of event time, as users say them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from millstream.declare import location_of_caller
+from millstream.errors import (
+    ConditionRefusedError,
+    LaterStepError,
+    Location,
+    PatternRefusedError,
+    TimeBoundMissingError,
+)
+from millstream.memo import remembered
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import timedelta
+
+    from millstream.operators.patterns.condition import Condition
+
+Times = int | tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name for rows that meet a condition."""
+
+    name: str
+    condition: str
+    at: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One place in a pattern: how many rows it takes, of which kind, and what must not precede."""
+
+    variables: tuple[Variable, ...]
+    """Alternatives; a row is of the first whose condition it meets."""
+    least: int = 1
+    most: int | None = 1
+    is_optional: bool = False
+    is_greedy: bool = True
+    is_strict: bool = False
+    without: tuple[Variable, ...] = ()
+    """What no row may be that comes after the step before and ahead of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Steps that follow each other within a time, among the rows of one key."""
+
+    key: tuple[str, ...]
+    within: timedelta
+    at: Location
+    event_time: str | None = None
+    steps: tuple[Step, ...] = ()
+    pending: tuple[Variable, ...] = ()
+    """What was said with `without` since the last step."""
+
+    def step(
+        self,
+        name: str,
+        condition: str,
+        *,
+        times: Times = 1,
+        optional: bool = False,
+        greedy: bool = True,
+        strict: bool = False,
+    ) -> Pattern:
+        """Add a step: the next row that meets a condition.
+
+        Args:
+            name: What its rows are called, in later conditions and in what is selected.
+            condition: In Spark SQL, over the columns of the row, and of earlier steps as
+                `step.column` (its last row), `sum(step.column)` and the like.
+            times: How many rows it takes: 2, (1, 3), or (1, None) for any number.
+            optional: Whether it may be left out.
+            greedy: Whether it takes as many rows as it can before the match ends, or as few.
+            strict: Whether its rows must come directly after the row before, with no other row
+                of the key in between.
+
+        Raises:
+            PatternRefusedError: The name or the times cannot be.
+            ConditionRefusedError: The condition is not one.
+            LaterStepError: An earlier condition refers to this step.
+        """
+        at = location_of_caller()
+        variables = (Variable(name, condition, at),)
+        return self._with(_step(variables, times, at, optional, greedy, strict), at)
+
+    def either(
+        self,
+        alternatives: Mapping[str, str],
+        *,
+        times: Times = 1,
+        optional: bool = False,
+        greedy: bool = True,
+        strict: bool = False,
+    ) -> Pattern:
+        """Add a step whose rows may be of several kinds; of those a row meets, the first counts.
+
+        Args:
+            alternatives: Conditions by name.
+            times: How many rows it takes, of whatever kind.
+            optional: Whether it may be left out.
+            greedy: Whether it takes as many rows as it can before the match ends, or as few.
+            strict: Whether its rows must come directly after the row before.
+
+        Raises:
+            PatternRefusedError: A name or the times cannot be.
+            ConditionRefusedError: A condition is not one.
+            LaterStepError: An earlier condition refers to this step.
+        """
+        at = location_of_caller()
+        variables = tuple(Variable(name, text, at) for name, text in alternatives.items())
+        if not variables:
+            raise PatternRefusedError("no_alternative", at=at)
+        return self._with(_step(variables, times, at, optional, greedy, strict), at)
+
+    def without(self, name: str, condition: str) -> Pattern:
+        """Say what must not happen between the step before and the step that follows.
+
+        Raises:
+            PatternRefusedError: The name cannot be, or nothing precedes it.
+            ConditionRefusedError: The condition is not one.
+        """
+        at = location_of_caller()
+        if not self.steps:
+            raise PatternRefusedError("before_the_first", got=name, at=at)
+        grown = replace(self, pending=(*self.pending, Variable(name, condition, at)))
+        grown.hold_names(at)
+        return grown
+
+    def _with(self, step: Step, at: Location) -> Pattern:
+        steps = (*self.steps, replace(step, without=self.pending))
+        grown = replace(self, steps=steps, pending=())
+        grown.hold_names(at)
+        return grown
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the steps are called, in order, with the alternatives."""
+        return tuple(v.name for step in self.steps for v in step.variables)
+
+    def hold_names(self, at: Location) -> None:
+        """Hold names and conditions to what can be, so far.
+
+        Raises:
+            PatternRefusedError: A name is not one, or is used twice.
+            ConditionRefusedError: A condition is not one.
+            LaterStepError: A condition refers to a later step.
+        """
+        guards = [v.name for step in self.steps for v in step.without]
+        names = [*self.names, *guards, *(v.name for v in self.pending)]
+        if not names[-1].isidentifier() or names[-1].startswith("_"):
+            raise PatternRefusedError("name", got=names[-1], at=at)
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise PatternRefusedError("name_twice", got=min(twice), at=at)
+        said = [(v.name, v.condition, sorted(known)) for v, known in self.conditions()]
+        remembered(
+            json.dumps(["pattern", said, self.names, guards]),
+            self._held,
+            by=("sqlglot", __name__, "millstream.operators.patterns.condition"),
+        )
+
+    def conditions(self) -> list[tuple[Variable, frozenset[str]]]:
+        """Every condition, with the names of the steps it may refer to."""
+        known: frozenset[str] = frozenset()
+        found = []
+        for step in self.steps:
+            found += [(v, known) for v in step.without]
+            found += [(v, known | {v.name}) for v in step.variables]
+            known |= {v.name for v in step.variables}
+        return [*found, *((v, known) for v in self.pending)]
+
+    def _held(self) -> Mapping[str, int]:
+        from millstream.operators.patterns.condition import NotAConditionError, parse, references
+
+        every = [variable for variable, _ in self.conditions()]
+        unseen = {v.name for step in self.steps for v in step.without} | {
+            v.name for v in self.pending
+        }
+        for variable, known in self.conditions():
+            try:
+                parse(variable.condition, known)
+                dotted = references(variable.condition)
+            except NotAConditionError as error:
+                raise ConditionRefusedError(
+                    variable.name, variable.condition, why=str(error), at=variable.at
+                ) from error
+            for other in every:
+                if other.name in dotted - known:
+                    raise _premature(variable, other.name, is_unseen=other.name in unseen)
+        return {}
+
+    def parsed(self) -> tuple[tuple[Variable, Condition], ...]:
+        """Every condition in its two parts: of steps and of what must not happen, in order."""
+        from millstream.operators.patterns.condition import parse
+
+        return tuple((v, parse(v.condition, known)) for v, known in self.conditions())
+
+
+def pattern(
+    *, key: str | Sequence[str], within: str | None = None, event_time: str | None = None
+) -> Pattern:
+    """Begin a pattern, to which steps are added; `ms.match` and `ms.absent` look for it.
+
+    Args:
+        key: The columns whose rows belong together, such as the card or the device.
+        within: The time from the first row of a match to its last, both included.
+        event_time: The column that orders the rows; needed if they have several timestamps.
+
+    Raises:
+        TimeBoundMissingError: There is no time bound.
+
+    >>> fever = pattern(key="patient", within="6 hours").step("first", "degrees > 39")
+    >>> fever.step("second", "degrees > first.degrees").names
+    ('first', 'second')
+    """
+    at = location_of_caller()
+    try:
+        bound = parse_duration(within or "")
+    except ValueError:
+        raise TimeBoundMissingError(within, at=at) from None
+    return Pattern((key,) if isinstance(key, str) else tuple(key), bound, at, event_time)
+
+
+def _step(
+    variables: tuple[Variable, ...],
+    times: Times,
+    at: Location,
+    optional: bool,  # noqa: FBT001
+    greedy: bool,  # noqa: FBT001
+    strict: bool,  # noqa: FBT001
+) -> Step:
+    least, most = (times, times) if isinstance(times, int) else times
+    if least < 0 or (most is not None and most < max(least, 1)):
+        raise PatternRefusedError("times", got=times, at=at)
+    is_optional = optional or least == 0
+    return Step(variables, max(least, 1), most, is_optional, greedy, strict)
+
+
+def _premature(
+    variable: Variable, refers_to: str, *, is_unseen: bool
+) -> LaterStepError | ConditionRefusedError:
+    if is_unseen:
+        why = f"{refers_to!r} must not happen, so it has no row"
+        return ConditionRefusedError(variable.name, variable.condition, why=why, at=variable.at)
+    return LaterStepError(variable.name, refers_to=refers_to, at=variable.at)

@@ -1,0 +1,214 @@
+"""A pattern made ready to run: numbered conditions, and which step may follow which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from millstream.errors import ConditionRefusedError, Location, PatternRefusedError
+from millstream.operators.patterns.condition import NotAConditionError, aggregates, path_of
+from millstream.operators.patterns.evaluate import Scope, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from millstream.operators.patterns.condition import Condition, Path
+    from millstream.operators.patterns.evaluate import Kind, Past, Seen
+    from millstream.operators.patterns.pattern import Pattern, Step, Variable
+
+_MOST_CONDITIONS = 62
+"""They are bits of one BIGINT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a row's condition: its bit, and what compares it with earlier steps."""
+
+    number: int
+    compared: Callable[[Seen, Past], bool | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A step, ready to run."""
+
+    variables: tuple[Kept, ...]
+    without: tuple[Kept, ...]
+    least: int
+    most: int | None
+    is_optional: bool
+    is_greedy: bool
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where matching goes on after a match."""
+
+    policy: str
+    variables: frozenset[int] = frozenset()
+    """Of which step, where the policy names one."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What an automaton runs."""
+
+    places: tuple[Place, ...]
+    within_us: int
+    referred: tuple[tuple[int, bool], ...]
+    """Steps that conditions refer to, and whether to all of their rows or to the last only."""
+
+    def following(self, step: int, count: int) -> Iterator[tuple[int, int]]:
+        """Say what may come after so many rows of a step, the most preferred first.
+
+        Returns:
+            Steps, each with the number of rows it has by then.
+        """
+        place = self.places[step]
+        again = place.most is None or count < place.most
+        if again and place.is_greedy:
+            yield step, count
+        if count >= place.least:
+            yield from ((target, 0) for target in self.entered(step + 1))
+        if again and not place.is_greedy:
+            yield step, count
+
+    def entered(self, step: int) -> tuple[int, ...]:
+        """Say which steps may come once those before one are done, the most preferred first."""
+        if step == len(self.places):
+            return ()
+        place = self.places[step]
+        if not place.is_optional:
+            return (step,)
+        later = self.entered(step + 1)
+        return (step, *later) if place.is_greedy else (*later, step)
+
+    def is_complete(self, step: int, count: int) -> bool:
+        """Whether a match may end with so many rows of a step."""
+        rest = self.places[step + 1 :]
+        return count >= self.places[step].least and all(place.is_optional for place in rest)
+
+    def counted(self, step: int, count: int) -> int:
+        """Count a further row; beyond what is needed, any number of rows is the same."""
+        place = self.places[step]
+        return count + 1 if place.most is not None else min(count + 1, place.least)
+
+
+def compiled(pattern: Pattern, kinds: Mapping[Path, Kind]) -> Program:
+    """Make a pattern ready to run.
+
+    Args:
+        pattern: The pattern.
+        kinds: The types of the columns that are compared, in the order they are seen in.
+
+    Raises:
+        ConditionRefusedError: A comparison cannot be judged exactly as Spark does.
+    """
+    parsed = pattern.parsed()
+    numbers = {variable.name: number for number, (variable, _) in enumerate(parsed)}
+    columns = {path: (place, kind) for place, (path, kind) in enumerate(kinds.items())}
+    steps = {name: numbers[name] for name in pattern.names}
+    kept: dict[str, Kept] = {}
+    for variable, condition in parsed:
+        kept[variable.name] = _kept(numbers[variable.name], variable, condition, columns, steps)
+    places = tuple(_place(step, kept) for step in pattern.steps)
+    whole = frozenset(_referred(parsed, wholly=True))
+    last = sorted({*_referred(parsed, wholly=False), *whole})
+    referred = tuple((steps[name], name in whole) for name in last if name in steps)
+    return Program(places, round(pattern.within.total_seconds() * 1_000_000), referred)
+
+
+def hold_to_order(pattern: Pattern) -> None:
+    """Hold a finished pattern to what can be run.
+
+    Raises:
+        PatternRefusedError: It could match nothing, or does not end with a step.
+    """
+    if not pattern.steps:
+        raise PatternRefusedError("no_step", at=pattern.at)
+    if all(step.is_optional for step in pattern.steps):
+        raise PatternRefusedError("all_optional", at=pattern.at)
+    if pattern.pending:
+        last = pattern.pending[-1]
+        raise PatternRefusedError("open_end", got=last.name, at=last.at)
+    if len(pattern.conditions()) > _MOST_CONDITIONS:
+        raise PatternRefusedError("too_long", got=len(pattern.conditions()), at=pattern.at)
+
+
+def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
+    """Read where matching goes on after a match: `skip_to_last(step)` and the like.
+
+    Raises:
+        PatternRefusedError: There is no such policy, or it would go on where it began.
+    """
+    policy, _, rest = after_match.partition("(")
+    name = rest.removesuffix(")")
+    numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
+    if policy in ("skip_past_last", "skip_to_next") and not rest:
+        return Skip(policy)
+    if policy not in ("skip_to_first", "skip_to_last") or name not in pattern.names:
+        raise PatternRefusedError("after_match", got=after_match, at=at)
+    [place] = [
+        p for p, step in enumerate(pattern.steps) if name in [v.name for v in step.variables]
+    ]
+    step = pattern.steps[place]
+    can_lack = step.is_optional or len(step.variables) > 1
+    begins = all(earlier.is_optional for earlier in pattern.steps[:place])
+    if can_lack or (begins and (policy == "skip_to_first" or step.least == 1)):
+        raise PatternRefusedError("after_match_step", got=after_match, at=at)
+    return Skip(policy, frozenset({numbers[name]}))
+
+
+@cache
+def compared_columns(pattern: Pattern) -> tuple[Path, ...]:
+    """Name the columns that are compared with, or of, earlier steps."""
+    from sqlglot import exp
+
+    found: dict[Path, None] = {}
+    for _, condition in pattern.parsed():
+        for column in condition.compared.find_all(exp.Column) if condition.compared else ():
+            path = path_of(column)
+            path = path[1:] if path[0] in pattern.names and len(path) > 1 else path
+            if path != ("*",):
+                found[path] = None
+    return tuple(sorted(found))
+
+
+def _kept(
+    number: int,
+    variable: Variable,
+    condition: Condition,
+    columns: Mapping[Path, tuple[int, Kind]],
+    steps: Mapping[str, int],
+) -> Kept:
+    if condition.compared is None:
+        return Kept(number, None)
+    try:
+        return Kept(number, judge(condition.compared, Scope(columns, steps)).value)
+    except NotAConditionError as error:
+        raise ConditionRefusedError(
+            variable.name, condition.text, why=str(error), at=variable.at
+        ) from error
+
+
+def _place(step: Step, kept: Mapping[str, Kept]) -> Place:
+    return Place(
+        tuple(kept[v.name] for v in step.variables),
+        tuple(kept[v.name] for v in step.without),
+        step.least,
+        step.most,
+        step.is_optional,
+        step.is_greedy,
+        step.is_strict,
+    )
+
+
+def _referred(parsed: Iterable[tuple[Variable, Condition]], *, wholly: bool) -> Iterator[str]:
+    from sqlglot import exp
+
+    for _, condition in parsed:
+        for column in condition.compared.find_all(exp.Column) if condition.compared else ():
+            if bool(column.find_ancestor(*aggregates())) is wholly:
+                yield path_of(column)[0]

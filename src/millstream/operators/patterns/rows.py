@@ -1,0 +1,246 @@
+"""The rows a pattern is looked for in, made ready by Spark: judged, sifted, written as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampType,
+    VariantType,
+    YearMonthIntervalType,
+)
+
+from millstream.errors import (
+    ConditionRefusedError,
+    PatternColumnError,
+    PatternRefusedError,
+    PatternTimeError,
+    UnboundedPatternError,
+)
+from millstream.operators.patterns.program import compared_columns
+from millstream.operators.state.buckets import KEY
+from millstream.spark.words import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.errors import Location
+    from millstream.operators.patterns.condition import Condition, Path
+    from millstream.operators.patterns.evaluate import Kind
+    from millstream.operators.patterns.pattern import Pattern, Variable
+
+JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Text that keeps every microsecond."""
+
+_DELAY = "spark.watermarkDelayMs"
+_KINDS: dict[type[DataType], Kind] = {
+    ByteType: "integer",
+    ShortType: "integer",
+    IntegerType: "integer",
+    LongType: "integer",
+    DoubleType: "double",
+    FloatType: "float",
+    DecimalType: "decimal",
+    StringType: "string",
+    BooleanType: "boolean",
+    TimestampType: "timestamp",
+    DateType: "date",
+}
+READ_AS: dict[Kind, str] = {
+    "timestamp": "unix_micros({})",
+    "date": "unix_date({})",
+    "decimal": "CAST({} AS STRING)",
+    "float": "CAST({} AS DOUBLE)",
+}
+"""How a value is read that JSON has no word for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Rows, and the pattern that is looked for in them."""
+
+    rows: DataFrame
+    pattern: Pattern
+    time: str
+
+    @staticmethod
+    def at(rows: DataFrame, pattern: Pattern) -> Looked:
+        """Find the columns a pattern needs.
+
+        Raises:
+            PatternColumnError: The key or the event time is not among the columns.
+            PatternTimeError: There are several timestamps, or none.
+            UnboundedPatternError: The rows are a stream without a watermark.
+        """
+        columns = rows.columns
+        for name in pattern.key:
+            if name not in columns:
+                why = "which the rows do not have"
+                raise PatternColumnError("key", name, why=why, columns=columns, at=pattern.at)
+        time = _time(rows, pattern)
+        if rows.isStreaming and _DELAY not in (rows.schema[time].metadata or {}):
+            raise UnboundedPatternError(time, at=pattern.at)
+        return Looked(rows, pattern, time)
+
+    def hold(self, carried: Sequence[str], at: Location) -> None:
+        """Hold the columns to what a match can carry, and the steps to other names.
+
+        Raises:
+            PatternRefusedError: A step is called as a column.
+            PatternColumnError: A column cannot be kept in the state of a stream.
+        """
+        columns = self.rows.columns
+        if taken := sorted({*self.pattern.names} & {*columns}):
+            raise PatternRefusedError("name_of_a_column", got=taken[0], at=self.pattern.at)
+        for name in (*self.pattern.key, *carried):
+            if bad := next(_unkept(self.rows.schema[name].dataType), None):
+                why = f"which is {bad.simpleString()}: a match cannot keep that"
+                raise PatternColumnError("column", name, why=why, columns=columns, at=at)
+
+    def kinds(self) -> dict[Path, Kind]:
+        """Give the types of the columns that are compared between rows.
+
+        Raises:
+            ConditionRefusedError: There is no such column, or its type cannot be compared exactly.
+        """
+        found: dict[Path, Kind] = {}
+        for path in compared_columns(self.pattern):
+            variable, condition = self._user_of(path)
+            try:
+                kind = self.rows.select(_column(path)).schema.fields[0].dataType
+            except PySparkException as error:
+                raise _refused(variable, condition, words_of(error)) from error
+            if type(kind) not in _KINDS:
+                why = f"{'.'.join(path)} is {kind.simpleString()}, which is not compared with steps"
+                raise _refused(variable, condition, why)
+            found[path] = _KINDS[type(kind)]
+        return found
+
+    def prepared(self, carried: Sequence[str]) -> DataFrame:
+        """Judge the rows, leave out those that meet no condition, and write down the others.
+
+        Raises:
+            ConditionRefusedError: Spark refuses a condition, or it is not boolean.
+        """
+        kinds = self.kinds()
+        values = [_column(path, kind).alias(str(n)) for n, (path, kind) in enumerate(kinds.items())]
+        keeps_all = any(step.is_strict for step in self.pattern.steps)
+        judged = self.rows.select(
+            F.to_json(F.struct(*map(_quoted, self.pattern.key)), _WITH_NULLS).alias(KEY),
+            F.unix_micros(_quoted(self.time)).alias("us"),
+            self._mask().alias("mask"),
+            (F.to_json(F.struct(*map(_quoted, carried)), JSON) if carried else F.lit("{}")).alias(
+                "text"
+            ),
+            (F.to_json(F.struct(*values), _WITH_NULLS) if values else F.lit("{}")).alias(
+                "compared"
+            ),
+        )
+        # Spark moves a filter that does not look at the event time below the watermark, which rows
+        # that are left out would then not move.
+        return judged.where("us IS NOT NULL" if keeps_all else "mask <> us - us")
+
+    def _mask(self) -> Column:
+        bits = [
+            F.when(self._alone(variable, condition), F.lit(1 << number)).otherwise(F.lit(0))
+            for number, (variable, condition) in enumerate(self.pattern.parsed())
+        ]
+        return reduce(lambda one, other: one.bitwiseOR(other), bits).cast("bigint")
+
+    def _alone(self, variable: Variable, condition: Condition) -> Column:
+        if condition.alone is None:
+            return F.lit(True)
+        text = condition.text if condition.compared is None else condition.alone.sql("spark")
+        try:
+            kind = self.rows.select(F.expr(text)).schema.fields[0].dataType
+        except PySparkException as error:
+            raise _refused(variable, condition, words_of(error)) from error
+        if not isinstance(kind, BooleanType | NullType):
+            raise _refused(variable, condition, f"it is {kind.simpleString()}, not boolean")
+        return F.expr(text)
+
+    def _user_of(self, path: Path) -> tuple[Variable, Condition]:
+        """Say whose condition compares a column."""
+        from sqlglot import exp
+
+        users = [
+            (variable, condition)
+            for variable, condition in self.pattern.parsed()
+            if condition.compared
+            and any(column.name == path[-1] for column in condition.compared.find_all(exp.Column))
+        ]
+        return users[0]
+
+
+_WITH_NULLS = {**JSON, "ignoreNullFields": "false"}
+
+
+def _time(rows: DataFrame, pattern: Pattern) -> str:
+    times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
+    if pattern.event_time is None:
+        if len(times) != 1:
+            raise PatternTimeError(times, at=pattern.at)
+        return times[0]
+    if pattern.event_time not in times:
+        raise PatternColumnError(
+            "event_time",
+            pattern.event_time,
+            why="which is not a TIMESTAMP of the rows",
+            columns=rows.columns,
+            at=pattern.at,
+        )
+    return pattern.event_time
+
+
+def _column(path: Path, kind: Kind | None = None) -> Column:
+    quoted = ".".join(f"`{name}`" for name in path)
+    return F.expr(READ_AS.get(kind, "{}").format(quoted) if kind else quoted)
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name}`")
+
+
+def _unkept(kind: DataType) -> Iterator[DataType]:
+    """Find types that JSON does not bring back as they were."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _unkept(field.dataType)
+        case ArrayType():
+            yield from _unkept(kind.elementType)
+        case MapType():
+            if not isinstance(kind.keyType, StringType):
+                yield kind
+            yield from _unkept(kind.valueType)
+        case DayTimeIntervalType() | YearMonthIntervalType() | VariantType():
+            yield kind
+
+
+def _refused(variable: Variable, condition: Condition, why: str) -> ConditionRefusedError:
+    return ConditionRefusedError(variable.name, condition.text, why=why, at=variable.at)

@@ -1,0 +1,235 @@
+"""Patterns in DataFrames: whatever types rows have, in a batch and in a stream."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.operators.patterns.chance import Trial, rows_of, spec_of
+
+import millstream as ms
+from millstream.errors import (
+    ConditionRefusedError,
+    DeclarationError,
+    PatternColumnError,
+    PatternRefusedError,
+    PatternTimeError,
+    SelectRefusedError,
+    UnboundedPatternError,
+)
+from millstream.testing import assert_prefix_consistent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.testing import Script
+
+pytestmark = pytest.mark.spark
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TX = "card STRING, at TIMESTAMP, amount DOUBLE, country STRING, kind STRING"
+RICH = f"{TX}, price DECIMAL(10,2), n BIGINT, f FLOAT, m MAP<STRING, INT>, place STRUCT<x DOUBLE>"
+
+fraud = (
+    ms.pattern(key="card", within="10 minutes")
+    .step("small", "amount < 1")
+    .step("probe", "amount < 5", times=(1, 3))
+    .without("reset", "kind = 'pin_ok'")
+    .step("big", "amount > 500 AND country != small.country")
+)
+
+
+def tx(second: float, amount: float, country: str = "de", kind: str = "buy") -> tuple[Any, ...]:
+    return "ann", NOON + timedelta(seconds=second), float(amount), country, kind
+
+
+def rich(*rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    extra = [
+        (Decimal("1.10"), 2**60 + 1, 0.1, {"a": 1}, (float("nan"),)),
+        (Decimal("2.20"), 2**60 + 3, 0.2, None, (None,)),
+        (None, None, None, {}, None),
+        (Decimal("-0.01"), -1, -0.0, {"b": None}, (1e-320,)),
+    ]
+    return [(*row, *more) for row, more in zip(rows, extra, strict=True)]
+
+
+def test_a_match_has_its_rows_as_they_were_and_what_is_selected_of_them(
+    spark: SparkSession,
+) -> None:
+    rows = rich(tx(0.000001, 0.5), tx(1, 2.5), tx(2, 3.5), tx(3.000003, 600, "fr"))
+    history = spark.createDataFrame(rows[::-1], RICH)
+
+    [whole] = ms.match(history, fraud).collect()
+    [chosen] = ms.match(
+        history,
+        fraud,
+        select="card, small.at AS since, big.amount, sum(probe.amount) AS probed, "
+        "sum(probe.n) AS n, avg(probe.n) AS mean, sum(probe.price) AS price, "
+        "count(probe.price) AS prices, count(probe.*) AS rows, max(probe.amount) AS top, "
+        "first(probe.price) AS first, probe.price AS last, min(probe.place.x) AS x, ended",
+    ).collect()
+
+    assert [tuple(map(str, whole.small)), *(tuple(map(str, p)) for p in whole.probe)] == [
+        tuple(map(str, row)) for row in spark.createDataFrame(rows[:3], RICH).collect()
+    ]
+    assert whole.big.place.x == 1e-320
+    assert (whole.ended - whole.began).microseconds == 2
+    assert tuple(chosen)[2:-1] == (
+        600.0, 6.0, 2**60 + 3, float(2**60 + 3), Decimal("2.20"), 1, 2, 3.5,
+        Decimal("2.20"), None, None,
+    )  # fmt: skip
+
+
+def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([], RICH)
+    begun = ms.pattern(key="card", within="1 hour").step("small", "amount < 1")
+    twice = rows.selectExpr("*", "at AS later")
+    faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope > 1"))),
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "kind"))),
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "kind = small.amount"))),
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope = small.nope"))),
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "place = small.place"))),
+        (PatternRefusedError, lambda: ms.match(rows, begun.step("kind", "amount > 1"))),
+        (PatternRefusedError, lambda: ms.match(rows, begun, after_match="skip")),
+        (PatternColumnError, lambda: ms.match(rows.drop("card"), begun)),
+        (PatternTimeError, lambda: ms.match(twice, begun)),
+        (PatternTimeError, lambda: ms.match(rows.drop("at"), begun)),
+        (SelectRefusedError, lambda: ms.match(rows, begun, select="sum(small.amount)")),
+        (SelectRefusedError, lambda: ms.match(rows, begun, select="small.nope")),
+        (SelectRefusedError, lambda: ms.match(rows, begun, select="card FROM x")),
+        (SelectRefusedError, lambda: ms.absent(rows, fraud, select="big.amount")),
+        (
+            UnboundedPatternError,
+            lambda: ms.match(spark.readStream.format("rate").load(), of_rate),
+        ),
+    ]
+    of_rate = ms.pattern(key="value", within="1 hour").step("any", "value > 0")
+
+    for kind, look in faults:
+        with pytest.raises(kind) as caught:
+            look()
+        assert caught.value.at is not None
+        assert caught.value.at.file.endswith("test_match.py"), caught.value
+
+
+def test_random_patterns_match_in_spark_as_in_the_automaton(spark: SparkSession) -> None:
+    """What Spark judges alone, filters and groups changes nothing."""
+    from pyspark.sql import functions as F
+
+    checked = 0
+    for seed in range(100):
+        dice = random.Random(seed)
+        spec = spec_of(dice)
+        streams = {f"k{n}": rows_of(dice) for n in range(20)}
+        wanted = {
+            (key, one[0][1]["at"], *sorted(str(row["w"]) for _, row in one))
+            for key, rows in streams.items()
+            for one in Trial(spec, rows).matches()
+        }
+        if len(wanted) < 10 or len(spec.steps) < 3:
+            continue
+        data = [(k, r["at"], r["v"], r["w"]) for k, rows in streams.items() for r in rows]
+        dice.shuffle(data)
+        frame = spark.createDataFrame(data, "k STRING, us BIGINT, v INT, w INT").select(
+            "k", F.timestamp_micros("us").alias("at"), "v", "w"
+        )
+        trial = Trial(spec, [])
+        found = ms.match(frame, trial.pattern, after_match=spec.after_match)
+        names = trial.pattern.names
+        rows = found.selectExpr("k", "unix_micros(began) AS began", *names).collect()
+        assert {(row.k, row.began, *_values(row, names)) for row in rows} == wanted, spec
+        checked += 1
+        if checked == 3:
+            return
+
+    pytest.fail("too few patterns have matches")
+
+
+def _values(row: Any, names: tuple[str, ...]) -> list[str]:
+    taken = [r for name in names for r in _listed(row[name])]
+    return sorted(str(r.w) for r in taken)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def card_app() -> ms.App:
+    app = ms.App("cards")
+    calm = ms.pattern(key=["card", "country"], within="20 seconds").step(
+        "calm", "amount < 5", times=(2, None), strict=True
+    )
+
+    @app.source(event_time="at", watermark="10 seconds")
+    def tx() -> ms.Memory:
+        return ms.Memory(TX)
+
+    @app.table()
+    def frauds(tx: DataFrame) -> DataFrame:
+        return ms.match(tx, fraud, select="card, small.at AS since, sum(probe.amount) AS probed")
+
+    @app.table()
+    def calms(tx: DataFrame) -> DataFrame:
+        return ms.match(ms.dedup(tx, ["card", "at", "amount"]), calm, after_match="skip_to_next")
+
+    @app.table()
+    def missed(tx: DataFrame) -> DataFrame:
+        return ms.absent(tx, fraud)
+
+    return app
+
+
+def test_a_stream_tells_what_is_final_in_event_order_across_restarts(
+    stream: Callable[..., Script],
+) -> None:
+    def sent(clock: str, amount: float, country: str = "de", card: str = "ann") -> None:
+        s.send("tx", card=card, at=clock, amount=amount, country=country, kind="buy")
+
+    with stream(card_app()) as s:
+        sent("12:00:03", 600, "fr")
+        sent("12:00:02", 2)
+        sent("12:00:02", 2, card="bob")
+        s.batch()
+        s.crash()
+        s.restart()
+        sent("12:00:01", 0.5)
+        s.batch()
+        assert s.table("frauds").rows() == []
+
+        sent("12:00:13.001", 7, card="eve")
+        s.batch()
+        s.assert_consistent()
+        assert s.table("frauds").rows("card", "probed") == [("ann", 2.0)]
+        assert s.table("calms").rows("card") == []
+
+        sent("12:20:00", 0.1)
+        s.batch()
+        assert s.table("calms").rows("card", "country") == [("ann", "de")]
+        assert s.table("missed").rows("card") == []
+
+        sent("12:40:00", 7, card="eve")
+        s.batch()
+        assert s.table("missed").rows("card") == [("ann",)]
+        s.assert_consistent()
+
+
+def test_patterns_are_prefix_consistent(spark: SparkSession) -> None:
+    amounts = (0.5, 2, 3, 600, 0.3, 4, 700, 1, 0.1, 900)
+    cast = [
+        {
+            "card": "ab"[n // 7],
+            "at": f"12:00:{n * 3:02d}",
+            "amount": amount,
+            "country": ("de", "fr")[n % 2],
+            "kind": "buy",
+        }
+        for n, amount in enumerate(amounts)
+    ]
+
+    assert_prefix_consistent(card_app(), cast, runs=3, spark=spark)

@@ -1,0 +1,132 @@
+"""How patterns are said, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import millstream as ms
+from millstream.errors import (
+    ConditionRefusedError,
+    LaterStepError,
+    Location,
+    PatternRefusedError,
+    TimeBoundMissingError,
+)
+from millstream.operators.patterns.program import hold_to_order, skip_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.operators.patterns.pattern import Pattern
+
+AT = Location("app.py", 1)
+
+
+def begun() -> Pattern:
+    return ms.pattern(key="card", within="10 minutes").step("small", "amount < 1")
+
+
+def test_each_step_knows_its_line() -> None:
+    said = (
+        ms.pattern(key=["card", "shop"], within="10 minutes")
+        .step("small", "amount < 1")
+        .without("reset", "kind = 'pin_ok'")
+        .either({"big": "amount > 500", "odd": "amount = 499"}, times=(1, None), greedy=False)
+    )
+
+    first, second = said.steps
+    assert second.variables[0].at.line == first.variables[0].at.line + 2
+    assert second.without[0].at.line == first.variables[0].at.line + 1
+    assert (said.key, said.names) == (("card", "shop"), ("small", "big", "odd"))
+    assert (second.least, second.most, second.is_greedy, second.is_optional) == (
+        1,
+        None,
+        False,
+        False,
+    )
+    hold_to_order(said)
+
+
+@pytest.mark.parametrize("within", [None, "", "soon"])
+def test_a_pattern_without_a_time_bound_is_refused(within: str | None) -> None:
+    with pytest.raises(TimeBoundMissingError):
+        ms.pattern(key="card", within=within)
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("amount + 1", "it is add (amount + 1), not a condition"),
+        ("'yes'", "it is literal ('yes'), not a condition"),
+        ("", "it is empty"),
+        ("amount >", "it cannot be read"),
+        ("amount > 1; amount > 2", "it is not one condition"),
+        ("sum(amount) > 3", "SUM(amount) is of no step"),
+        ("amount > (SELECT max(x) FROM y)", "it holds a query or a window"),
+        ("reset.kind = 'x'", "'reset' must not happen, so it has no row"),
+    ],
+)
+def test_what_is_not_a_condition_is_refused_where_it_is_said(condition: str, why: str) -> None:
+    said = begun().without("reset", "kind = 'pin_ok'")
+
+    with pytest.raises(ConditionRefusedError) as caught:
+        said.step("big", condition)
+
+    assert why in caught.value.what
+    assert caught.value.at is not None
+    assert caught.value.at.file.endswith("test_pattern.py")
+
+
+def test_a_condition_sees_earlier_steps_and_its_own_rows_and_structs_but_no_later_step() -> None:
+    said = begun().step("more", "amount > small.amount AND more.amount IS NULL AND place.x = 1")
+
+    with pytest.raises(LaterStepError):
+        begun().step("next", "late.amount > 1").step("late", "amount > 2")
+    with pytest.raises(LaterStepError):
+        said.without("never", "end.amount = 1").step("end", "amount > 2")
+
+
+def test_steps_that_do_not_fit_together_are_refused() -> None:
+    blank = ms.pattern(key="card", within="10 minutes")
+    faults: dict[str, Callable[[], object]] = {
+        "without('x') comes before the first step": lambda: blank.without("x", "a = 1"),
+        "two steps are called 'small'": lambda: begun().step("small", "a = 1"),
+        "a step is called 'a b'": lambda: begun().step("a b", "a = 1"),
+        "a step is called '_a'": lambda: begun().without("_a", "a = 1"),
+        "times=(3, 2)": lambda: begun().step("b", "a = 1", times=(3, 2)),
+        "times=-1": lambda: begun().step("b", "a = 1", times=-1),
+        "times=0": lambda: begun().step("b", "a = 1", times=0),
+        "names no alternative": lambda: begun().either({}),
+        "it has no step": lambda: hold_to_order(blank),
+        "every step is optional": lambda: hold_to_order(blank.step("a", "b = 1", optional=True)),
+        "nothing follows without('x')": lambda: hold_to_order(begun().without("x", "a = 1")),
+    }
+
+    for what, do in faults.items():
+        with pytest.raises(PatternRefusedError) as caught:
+            do()
+        assert what in caught.value.what
+
+
+def test_matching_cannot_go_on_where_it_began_or_nowhere() -> None:
+    said = (
+        begun()
+        .step("maybe", "a = 1", optional=True)
+        .either({"one": "a = 2", "two": "a = 3"})
+        .step("end", "a = 4", times=(1, 3))
+    )
+
+    assert skip_of(said, "skip_to_last(end)", AT).policy == "skip_to_last"
+    for refused in (
+        "skip_to_first(small)",
+        "skip_to_last(small)",
+        "skip_to_last(maybe)",
+        "skip_to_first(one)",
+        "skip_to_last",
+        "skip_to_last(nobody)",
+        "skip",
+    ):
+        with pytest.raises(PatternRefusedError):
+            skip_of(said, refused, AT)
