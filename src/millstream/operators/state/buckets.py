@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import (
+        ExpiredTimerInfo,
+        StatefulProcessorHandle,
+        TimerValues,
+    )
 
     Row = tuple[Any, ...]
 
@@ -168,13 +172,17 @@ class Buckets(StatefulProcessor):
         self,
         key: Any,  # noqa: ARG002
         timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: Any,  # noqa: ARG002, N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Give a turn to the keys that are due."""
-        yield from self._turns({}, of_watermark(timerValues.getCurrentWatermarkInMs()))
+        """Give a turn to the keys that are due; Spark removes the timer itself."""
+        frontier = of_watermark(timerValues.getCurrentWatermarkInMs())
+        yield from self._turns({}, frontier, fired=expiredTimerInfo.getExpiryTimeInMs())
 
     def _turns(
-        self, parts: Mapping[int, Mapping[str, Sequence[Row]]], frontier: float
+        self,
+        parts: Mapping[int, Mapping[str, Sequence[Row]]],
+        frontier: float,
+        fired: int | None = None,
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
@@ -186,7 +194,7 @@ class Buckets(StatefulProcessor):
             part = _Part(held[0] if held else None)
             answers += part.take(self._keyed, parts.get(number, {}), frontier)
             self._keep(number, part, dues, is_held=held is not None)
-        self._wake_at(min(dues.values(), default=None), timer, dues)
+        self._wake_at(min(dues.values(), default=None), None if timer == fired else timer, dues)
         if answers:
             columns = zip(*answers, strict=True)
             yield pd.DataFrame(dict(zip(self._names, columns, strict=True)))
