@@ -232,4 +232,4 @@ def test_patterns_are_prefix_consistent(spark: SparkSession) -> None:
         for n, amount in enumerate(amounts)
     ]
 
-    assert_prefix_consistent(card_app(), cast, runs=3, spark=spark)
+    assert_prefix_consistent(card_app(), cast, runs=2, spark=spark)
