@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.loading import load
+from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
+    from pyspark.sql import SparkSession
 
     from millstream.testing import Script
 
@@ -45,3 +47,17 @@ def test_what_is_served_is_current_and_counted_once_after_a_crash(
     assert bob is not None
     assert f"{bob['at']:%H:%M:%S}" == "12:00:06"
     assert app.get("by_page", page="/none") is None
+
+
+def test_what_is_served_is_the_batch_answer_and_a_proof_does_not_touch_the_store(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    views = [
+        {"view": n, "visitor": "ab"[n % 2], "page": "/", "at": f"12:00:{n * 5:02d}"}
+        for n in range(8)
+    ]
+
+    assert_prefix_consistent(load(APP), views, runs=1, spark=spark)
+
+    assert not Path("visits.db").exists()

@@ -53,6 +53,8 @@ def show(proof: Proof) -> None:
         f"seed {proof.seed}"
         "\n  compared: batch, micro-batches cut anew in each run, --once; sinks: Delta tables"
     )
+    if proof.left_out:
+        print(f"  left out, served without a key: {', '.join(proof.left_out)}")
 
 
 def _proved(app: App, home: Home, master: str, numbers: tuple[int, int, int]) -> Proof:

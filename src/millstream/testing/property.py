@@ -21,6 +21,7 @@ from millstream.settings import resolve_master
 from millstream.spark.session import open_session
 from millstream.testing.chance import Arrival, Course, Step, arrivals_of, begin, courses
 from millstream.testing.script import Script
+from millstream.testing.standin import without_sinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ class Proof:
     happened: Mapping[str, int]
     """How often what was done: batches, restarts, crashes by their point, …"""
     tables: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """What is served without a key by which a table could stand in for it."""
     seconds: float
     seed: int
 
@@ -88,6 +91,7 @@ def prove(
 ) -> Proof:
     """Try runs until one fails, which is shrunk and raised, or as many as wanted have held."""
     began, prover = time.monotonic(), _Prover(app, arrivals, spark, runs, on_run)
+    kept = without_sinks(app.graph)
 
     @settings(
         max_examples=runs,
@@ -98,7 +102,7 @@ def prove(
         phases=[Phase.generate, Phase.shrink],
         print_blob=False,
     )
-    @given(st.lists(courses(app.graph, arrivals), min_size=1, max_size=_AT_ONCE))
+    @given(st.lists(courses(kept, arrivals), min_size=1, max_size=_AT_ONCE))
     def hold(chosen: list[Course]) -> None:
         prover.try_all(chosen)
 
@@ -110,11 +114,12 @@ def prove(
         raise error from None
     finally:
         prover.close()
-    tables = tuple(table.name for table in app.graph.tables)
+    tables = tuple(table.name for table in kept.tables)
+    left_out = tuple(serve.name for serve in app.graph.serves if serve.name not in tables)
     done = len(prover.outcomes)
     seconds = time.monotonic() - began
     records = f"{len(arrivals)} records"
-    return Proof(app.name, done, records, prover.happened, tables, seconds, seed)
+    return Proof(app.name, done, records, prover.happened, tables, left_out, seconds, seed)
 
 
 class _Prover:
@@ -179,7 +184,7 @@ class _Prover:
     def _script(self) -> Iterator[Script]:
         with (
             tempfile.TemporaryDirectory(dir=self._place, ignore_cleanup_errors=True) as place,
-            Script(self._app, Home.at(place), self._spark, now=self._now) as script,
+            Script(self._app, Home.at(place), self._spark, now=self._now, serves=False) as script,
         ):
             yield script
 

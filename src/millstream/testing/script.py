@@ -27,6 +27,7 @@ from millstream.run.supervise import NEVER
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
 from millstream.testing.oracle import Oracle, rows_of
+from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Script:
         *,
         now: datetime = NOON,
         is_scripted: bool = True,
+        serves: bool = True,
     ) -> None:
         self._home, self._spark = home, _quick(spark.newSession())
         self._clock = VirtualClock(self._spark, now)
@@ -95,7 +97,7 @@ class Script:
         self.events: list[Event] = []
         """What the run has told, as `millstream run` would print it."""
         self.transcript = Transcript("" if now == NOON else f", now={now!r}")
-        self._is_scripted = is_scripted
+        self._is_scripted, self._serves = is_scripted, serves
         self._graph = self._scripted(app)
 
     @property
@@ -318,7 +320,7 @@ class Script:
 
     def _scripted(self, app: App) -> Graph:
         app.raise_faults()
-        graph = app.graph
+        graph = app.graph if self._serves else without_sinks(app.graph)
         if not self._is_scripted:
             return graph
         return Graph(
