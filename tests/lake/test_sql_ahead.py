@@ -33,6 +33,18 @@ beside, here = translator.translate(home, text), translate(home, text)
 print(json.dumps([beside and asdict(beside), asdict(here)]))
 """
 
+KILLED = """
+import os, signal, sys
+from millstream.lake.sql.ahead import Translator
+
+translator = Translator()
+from millstream.lake.home import Home
+
+os.kill(translator.pid, signal.SIGKILL)
+os.waitid(os.P_PID, translator.pid, os.WEXITED | os.WNOWAIT)
+print(translator.translate(Home.at(sys.argv[1]), "SELECT 1"))
+"""
+
 UNASKED = """
 import os
 from millstream.lake.sql.ahead import Translator
@@ -79,3 +91,7 @@ def test_what_cannot_be_translated_beside_is_refused_as_ever(orders: Home) -> No
 
 def test_a_process_that_nobody_asks_ends_by_itself() -> None:
     assert told("-c", UNASKED).stdout == "0\n"
+
+
+def test_a_process_that_was_killed_has_no_translation(orders: Home) -> None:
+    assert told("-c", KILLED, str(orders.path)).stdout == "None\n"

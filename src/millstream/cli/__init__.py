@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import NoReturn
 
@@ -10,10 +11,12 @@ __all__ = ["main"]
 
 def main() -> NoReturn:
     """Run the command that was typed; what takes long to import is begun before all else."""
-    if sys.argv[1:2] == ["query"] and "spark" not in sys.argv:
-        from millstream.lake.sql import ahead
+    try:
+        if sys.argv[1:2] == ["query"] and "spark" not in sys.argv:
+            from millstream.lake.sql import ahead
 
-        ahead.begin()
-    from millstream.cli.program import main as run
-
+            ahead.begin()
+        from millstream.cli.program import main as run
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from dataclasses import dataclass, field, replace
@@ -95,8 +96,11 @@ def is_table(folder: Path) -> bool:
 
     Of such a commit delta-rs leaves a file with a number after its name, `…0.json#1`.
     """
-    log = folder / "_delta_log"
-    return log.exists() and any("#" not in file.name for file in log.iterdir())
+    try:
+        with os.scandir(folder / "_delta_log") as files:
+            return any("#" not in file.name for file in files)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:

@@ -9,13 +9,14 @@ import struct
 import uuid
 from base64 import urlsafe_b64encode
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.spark.jars import resolve
 from millstream.spark.java import find_java
 from millstream.spark.report import silent
-from millstream.testing.server import HOST, Server, free_ports
+from millstream.testing.server import HOST, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,19 +78,18 @@ class Broker(Server):
 
     def prepare(self) -> None:
         """Write its settings, and format its folder."""
-        controller, _ = free_ports()
         settings = _SETTINGS.format(
-            host=HOST, port=self.port, controller=controller, folder=self.folder
+            host=HOST, port=self.port, controller=self.second_port, folder=self.folder
         )
         self._settings.write_text(settings)
         self.folder.joinpath("log4j2.properties").write_text(_LOG4J)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         words = ("format", "--standalone", "-t", cluster, "-c", str(self._settings))
-        self.run(*self._java(), "kafka.tools.StorageTool", *words)
+        self.run(*self._java, "kafka.tools.StorageTool", *words)
 
     def command(self) -> Sequence[str]:
         """Run it from its jars."""
-        return [*self._java(), "kafka.Kafka", str(self._settings)]
+        return [*self._java, "kafka.Kafka", str(self._settings)]
 
     def answers(self) -> bool:
         """Tell whether it knows itself as a broker that serves clients."""
@@ -105,6 +105,7 @@ class Broker(Server):
     def _settings(self) -> Path:
         return self.folder / "server.properties"
 
+    @cached_property
     def _java(self) -> tuple[str, ...]:
         layout = f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties"
         class_path = ("-cp", os.pathsep.join(map(str, resolve(LOCK, report=silent))))

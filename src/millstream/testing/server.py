@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"millstream-{self.name.lower()}-"))
-        self.port, _ = free_ports()
+        self.port, self.second_port = free_ports()
         self._process: subprocess.Popen[bytes] | None = None
         self._user = self.user if os.geteuid() == 0 else None
         if self._user is not None:

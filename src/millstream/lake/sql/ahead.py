@@ -6,6 +6,7 @@ has to wait for the other.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -55,9 +56,10 @@ class Translator:
         """Give the translation; None if there is none, and whoever tries again finds out why."""
         from millstream.lake.sql.question import Question
 
-        with os.fdopen(self._ask, "w") as ask, os.fdopen(self._told) as told:
-            json.dump([str(home.path), text], ask)
-            ask.close()
+        with os.fdopen(self._told) as told:
+            # Whoever cannot be asked any more has told nothing, which is found out by reading.
+            with contextlib.suppress(BrokenPipeError), os.fdopen(self._ask, "w") as ask:
+                json.dump([str(home.path), text], ask)
             answer = told.read()
         os.waitpid(self.pid, 0)
         return Question(**json.loads(answer)) if answer else None
