@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from millstream.testing.quick import SHORT_LIVED
+
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "how-to" / "notebook.ipynb"
 
 
@@ -27,7 +29,11 @@ def drawn(cell: Any) -> list[str]:
 
 
 @pytest.mark.spark
-def test_the_notebook_of_the_docs_does_as_it_says(tmp_path: Path) -> None:
+def test_the_notebook_of_the_docs_does_as_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SHORT_LIVED.items():
+        monkeypatch.setenv(name, value)
     notebook = nbformat.read(NOTEBOOK, 4)  # type: ignore[no-untyped-call]
     client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
 

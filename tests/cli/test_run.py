@@ -14,7 +14,7 @@ import pytest
 from millstream.lake.home import Home
 from millstream.lake.sql import query
 from millstream.run.lease import Lease
-from millstream.testing.chaos.driver import SHORT_LIVED
+from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import pytest
 from millstream.errors import ForeignSessionError, SparkStartError
 from millstream.spark.session import open_session
 from millstream.spark.training import exercise
-from millstream.testing.chaos.driver import SHORT_LIVED
+from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pathlib import Path

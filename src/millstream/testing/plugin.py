@@ -32,10 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests, with the settings that apps run with."""
+    """One session for all tests, with the settings that apps run with, but for what takes time."""
     from millstream.spark.session import open_session, stop_session
+    from millstream.testing.quick import QUICK
 
-    session = open_session("tests", master="local[2]", log_dir=tmp_path_factory.mktemp("logs"))
+    logs = tmp_path_factory.mktemp("logs")
+    session = open_session("tests", master="local[2]", conf=QUICK, log_dir=logs)
     yield session
     stop_session(session)
 

@@ -27,6 +27,7 @@ from millstream.run.supervise import NEVER
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
 from millstream.testing.oracle import Oracle, rows_of
+from millstream.testing.quick import QUICK, UNSEALED
 from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
 
@@ -46,18 +47,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 T = TypeVar("T")
 
 _AT_START = ("home_taken", "table_taken")
-
-
-_QUICK = {
-    "spark.sql.shuffle.partitions": "1",
-    # To compile a query takes longer than to go through a few rows without.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # A query looks for its rows at once when the script hands them over, not at its leisure.
-    "spark.sql.streaming.pollingDelay": "20ms",
-    # Nobody damages the checkpoint of a test, and a second file for each of its files takes time.
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
 
 
 class CrashError(Exception):
@@ -334,6 +323,6 @@ class Script:
 
 def _quick(spark: SparkSession) -> SparkSession:
     """Spare what a few rows do not need; a home keeps the number of partitions it began with."""
-    for key, value in _QUICK.items():
+    for key, value in (QUICK | UNSEALED).items():
         spark.conf.set(key, value)
     return spark

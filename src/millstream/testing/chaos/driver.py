@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import StraceMissingError
 from millstream.testing.chaos.process import descendants, jvm_of, workers_of
+from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 _LAST_WORDS = 300
 _PROGRAM = ("-m", "millstream.cli")
 _HELD_BACK_US = 1_500_000
-
-SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""A JVM that lives for seconds does not earn back what the optimising compiler costs."""
 
 
 class Driver:
