@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.graphs import graph, source, table, view
@@ -9,9 +9,18 @@ from millstream.check import RULES, faults, faults_among
 from millstream.connectors.files import Files
 from millstream.connectors.generator import Generator
 from millstream.connectors.memory import Memory
+from millstream.connectors.table import Table as FollowedTable
 
 if TYPE_CHECKING:
+    from millstream.model.dataset import Source
     from millstream.model.graph import Graph
+
+
+FOLLOWING = FollowedTable("/nowhere", "orders")
+
+
+def timed(name: str, **options: Any) -> Source:
+    return source(name, event_time="at", watermark="1 minute", **options)
 
 
 def codes(app: Graph) -> list[str]:
@@ -64,6 +73,12 @@ def test_datasets_that_read_each_other_are_reported_as_a_circle() -> None:
         (graph(source("s"), table("t", "s", trigger="5 parsecs")), ["DURATION_REFUSED"]),
         (graph(source("s", event_time="at")), ["WATERMARK_MISSING"]),
         (graph(source("s", watermark="1 day")), ["WATERMARK_MISSING"]),
+        (graph(source("s", idle="1 day")), ["IDLE_REFUSED"]),
+        (graph(timed("s", idle="1 day")), []),
+        (graph(timed("s", idle="0 s")), ["IDLE_REFUSED"]),
+        (graph(timed("s", idle="soon")), ["DURATION_REFUSED"]),
+        (graph(timed("s", idle="1 day", live=True)), ["IDLE_REFUSED"]),
+        (graph(timed("s", idle="1 day", connector=FOLLOWING)), ["IDLE_REFUSED", "SOURCE_HOME"]),
         (graph(source("s", event_time="ta", watermark="1 day")), ["EVENT_TIME_COLUMN"]),
         (graph(source("s", event_time="id", watermark="1 day")), ["EVENT_TIME_COLUMN"]),
         (graph(source("s", connector=Memory("id BIGNIT"))), ["SCHEMA"]),

@@ -43,7 +43,8 @@ def refused_durations(graph: Graph) -> Iterator[DurationRefusedError]:
         if not isinstance(dataset, View):
             options["trigger"] = dataset.trigger
         if isinstance(dataset, Source):
-            options |= {"watermark": dataset.watermark, "future": dataset.future}
+            times = {"watermark": dataset.watermark, "future": dataset.future}
+            options |= {**times, "idle": dataset.idle}
         for option, value in options.items():
             if value is None:
                 continue

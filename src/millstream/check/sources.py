@@ -8,12 +8,14 @@ from millstream.errors import (
     EmptyAppError,
     EventTimeColumnError,
     EventTimeUnboundedError,
+    IdleRefusedError,
     LiveReceiverError,
     MillstreamError,
     SchemaError,
     WatermarkMissingError,
 )
 from millstream.model.dataset import Following, Receiving
+from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
@@ -81,6 +83,36 @@ def unbounded_event_times(graph: Graph) -> Iterator[EventTimeUnboundedError]:
             continue
         if source.event_time == followed.event_time:
             yield EventTimeUnboundedError(source.event_time, source=source.name, at=source.at)
+
+
+def idle_faults(graph: Graph) -> Iterator[IdleRefusedError]:
+    """Sources whose watermark the clock cannot move."""
+    for source in graph.sources:
+        if source.idle is not None and (unfit := _unfit_idle(source)):
+            why, instead = unfit
+            yield IdleRefusedError(
+                source.name, idle=source.idle, why=why, instead=instead, at=source.at
+            )
+
+
+def _unfit_idle(source: Source) -> tuple[str, str] | None:
+    if source.event_time is None or source.watermark is None:
+        return "no watermark", 'give event_time="at", watermark="10 minutes" too, or leave it out'
+    if source.live:
+        return "is live", "leave live=True out: that it is idle is told in its landing"
+    if isinstance(source.connector, Following):
+        why = "follows a table, whose frontier it has"
+        return why, "leave it out here, and say it of the source that the table is made from"
+    if _is_zero(source.idle):
+        return "no time to be idle in", 'give a length of time, such as idle="10 minutes"'
+    return None
+
+
+def _is_zero(duration: str | None) -> bool:
+    try:
+        return duration is not None and not parse_duration(duration)
+    except ValueError:
+        return False
 
 
 def live_receivers(graph: Graph) -> Iterator[LiveReceiverError]:

@@ -101,7 +101,9 @@ def _facts(view: ShownView) -> Iterator[tuple[str, str]]:
 def _options(declared: DeclaredView) -> Iterator[tuple[str, str]]:
     yield "trigger", declared.trigger or "default"
     if declared.event_time:
-        yield "event time", f"{declared.event_time}, watermark {declared.watermark or text.NOTHING}"
+        idle = f", idle after {declared.idle}" if declared.idle else ""
+        watermark = declared.watermark or text.NOTHING
+        yield "event time", f"{declared.event_time}, watermark {watermark}{idle}"
     if declared.partition_by:
         yield "partitions", ", ".join(declared.partition_by)
     for name, rule in declared.rules.items():

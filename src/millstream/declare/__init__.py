@@ -74,6 +74,7 @@ class SourceOptions(TypedDict, total=False):
     watermark: str
     future: str
     late: Literal["keep", "fail"]
+    idle: str
     live: bool
     expect: Mapping[str, str]
     evolve: bool

@@ -219,6 +219,12 @@ from millstream.errors.tables import (
     LayoutChangedError,
     SchemaChangedError,
 )
+from millstream.errors.time import (
+    BacktestTimeError,
+    IdleRefusedError,
+    NothingToBacktestError,
+    UnboundedStateError,
+)
 from millstream.errors.triggers import (
     TaskSlotsError,
     TriggerInputError,
@@ -248,6 +254,7 @@ __all__ = [
     "ArgumentRefusedError",
     "AvroColumnError",
     "AvroSchemaError",
+    "BacktestTimeError",
     "BatchNotBegunError",
     "BrokerLostError",
     "BrokerUnreachableError",
@@ -298,6 +305,7 @@ __all__ = [
     "HomeNewerError",
     "HomeOtherAppError",
     "HomeUnusableError",
+    "IdleRefusedError",
     "InboxClosedError",
     "JarChecksumError",
     "JarUnavailableError",
@@ -335,6 +343,7 @@ __all__ = [
     "NothingLandedError",
     "NothingSelectedError",
     "NothingServedError",
+    "NothingToBacktestError",
     "OptionMissingError",
     "OptionRefusedError",
     "OptionTwiceError",
@@ -405,6 +414,7 @@ __all__ = [
     "TriggerTargetError",
     "TwoAppsError",
     "UnboundedPatternError",
+    "UnboundedStateError",
     "UnexpectedError",
     "UnknownCodeError",
     "UnknownColumnError",

@@ -121,6 +121,8 @@ class MillstreamError(Exception):
     exit_code: ClassVar[int] = 1
     transient: ClassVar[bool] = False
     """Whether trying again, with nothing changed by the user, may succeed."""
+    is_warning: ClassVar[bool] = False
+    """Whether the app can run all the same."""
 
     _call: tuple[tuple[Any, ...], dict[str, Any]]
 

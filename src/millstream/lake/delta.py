@@ -91,6 +91,16 @@ class FencedTable:
         self._commit(lambda properties: self._write([], "append", properties), self._transaction())
         reach("table_taken", self._home, self.name)
 
+    def tell(self, facts: Facts) -> None:
+        """Commit what is known of the table now, without rows; it is no batch."""
+        before, self.facts = self.facts, replace(facts, epoch=self._epoch)
+        try:
+            self._commit(lambda told: self._write([], "append", told), self._transaction())
+        except BaseException:
+            self.facts = before
+            raise
+        sync_folder(self.path / "_delta_log")
+
     def add_columns(self, fields: str) -> None:
         """Add columns, given as a Spark schema in JSON; earlier rows have null there."""
         columns = Schema.from_json(fields).fields

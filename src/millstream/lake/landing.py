@@ -12,10 +12,10 @@ from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateR
 from millstream.lake.decode import HEADER, decoded_schema, decoder
 from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, moment
+from millstream.lake.idle import Idle, in_microseconds
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.lake.verdict import Moment, Rule, judge, numbered, unjudged
 from millstream.model.dataset import VERDICTS
-from millstream.model.duration import parse_duration
 from millstream.model.schema import Atom, Field, Schema
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Landing:
         """The watermark after batches whose greatest event time is given, in microseconds."""
         if greatest is None or self.source.watermark is None:
             return None
-        return greatest - _in_microseconds(self.source.watermark)
+        return greatest - in_microseconds(self.source.watermark)
 
     def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
         """Turn raw records into typed rows, each with its verdict."""
@@ -142,7 +142,7 @@ class Landing:
         """Make the function that decodes and judges, but for the rules, which are Spark's."""
         codec, schema = self.source.connector.codec, self.schema
         future = self.source.future
-        rule = Rule(self.source.event_time, future, _in_microseconds(future))
+        rule = Rule(self.source.event_time, future, in_microseconds(future))
         decode = None
         if codec.format != "rows":
             options = codec.avro or codec.csv
@@ -243,12 +243,22 @@ class LandingSink:
             changed=batch if landed else self.facts.changed,
             greatest_event_time=greatest,
             inputs=followed.position if followed else {},
+            quiet_since=None,
             mode="append",
         ).publishing(self._published(greatest, followed))
         read = staged.seen["_rows"] - count_rows(staged.only("_verdict", HEADER))
         self._table.append(landed, facts.plus({"input": read, **counts}))
         origins = (file.greatest("_origin") or "" for file in landed)
         self.greatest_origin = max(self.greatest_origin, *origins, "")
+
+    def pass_time(self, quiet_since: int, now: int) -> None:
+        """Tell that more is complete, if the source has been quiet for as long as it says."""
+        idle = Idle.of(self._landing.source)
+        reached = idle.reached(quiet_since, now) if idle else None
+        if idle is None or reached is None or reached <= (self.facts.frontier or NOTHING_YET):
+            return
+        told = Publication(reached, self._landing.source.event_time, idle.delay)
+        self._table.tell(replace(self.facts.publishing(told), quiet_since=quiet_since))
 
     @property
     def bound(self) -> int | None:
@@ -263,7 +273,7 @@ class LandingSink:
             FrontierPassedError: Rows that are still to come there would be late here.
         """
         source, bound = self._landing.source, self._landing.bound(greatest)
-        delay = _in_microseconds(source.watermark) if source.watermark else None
+        delay = in_microseconds(source.watermark) if source.watermark else None
         if followed is None or source.event_time not in (None, followed.event_time):
             frontier = None if source.event_time is None else NOTHING_YET
             return Publication(frontier if bound is None else bound, source.event_time, delay)
@@ -285,10 +295,6 @@ class LandingSink:
             greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
             moments += [_microseconds(moment) for moment in greatest if moment is not None]
         return max((m for m in moments if m is not None), default=None)
-
-
-def _in_microseconds(duration: str) -> int:
-    return round(parse_duration(duration) / timedelta(microseconds=1))
 
 
 def _microseconds(moment: datetime) -> int:

@@ -57,6 +57,9 @@ class Facts:
     delay: int | None = None
     """How far a row may come behind the greatest event time, in microseconds, if that is bounded;
     the most that it ever was."""
+    quiet_since: int | None = None
+    """Since when no row has come, in microseconds since 1970, if the clock moves the watermark of
+    an idle source; None while its rows do."""
     mode: str = ""
     """How the table takes its answer: append, update or complete."""
 

@@ -105,6 +105,12 @@ class TableSink:
         facts = facts.publishing(self.published(batch))
         self._write([file.without(_KEPT) for file in kept], gone, facts)
 
+    def tell(self, published: Publication) -> None:
+        """Tell that more is complete, though no row has changed; nothing if it is not."""
+        facts = self.facts.publishing(published)
+        if facts.frontier != self.facts.frontier:
+            self._table.tell(facts)
+
     def _write(self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts) -> None:
         match self._declared.mode:
             case "update":

@@ -253,6 +253,8 @@ class Source:
     watermark: str | None = None
     future: str = "1 day"
     late: str = "keep"
+    idle: str | None = None
+    """How long without rows until the clock moves its watermark; None: rows alone do."""
     live: bool = False
     expect: Expectations = Expectations()
     evolve: bool = False

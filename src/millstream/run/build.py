@@ -189,9 +189,15 @@ def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
         return rows
     if not isinstance(rows.schema[event_time.column].dataType, TimestampType):
         return rows
-    # Spark drops a row exactly at the watermark in some operators; landing accepts it.
-    delay = event_time.delay + timedelta(milliseconds=1)
-    return rows.withWatermark(event_time.column, to_spark(delay))
+    return rows.withWatermark(event_time.column, to_spark(spark_delay(event_time)))
+
+
+def spark_delay(event_time: EventTime) -> timedelta:
+    """Say by how much Spark's watermark is to stay behind.
+
+    Spark drops a row exactly at the watermark in some operators; landing accepts it.
+    """
+    return event_time.delay + timedelta(milliseconds=1)
 
 
 def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Location:

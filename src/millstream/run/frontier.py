@@ -89,7 +89,7 @@ class StreamFrontier:
 def frontier_at(home: Home, name: str, version: int) -> int | None:
     """Tell the frontier that a table of a home had at a version."""
     facts = facts_of(home.table(name), version=version)
-    return facts.frontier if facts.batch >= 0 else NOTHING_YET
+    return NOTHING_YET if facts.batch < 0 and facts.frontier is None else facts.frontier
 
 
 def following(

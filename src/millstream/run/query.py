@@ -14,6 +14,7 @@ from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRes
 from millstream.model.duration import to_spark
 from millstream.run.health import make_ready
 from millstream.run.stores import Served
+from millstream.spark.watermark import raise_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
 
 _COMMIT_LOGGED_WITHIN_S = 5.0
+_STARTED_WITHIN_S = 30.0
+_WAITING = "Waiting"
+"""How Spark begins to say that it waits for data, or for the next trigger."""
 
 
 class Sink(Protocol):
@@ -92,6 +96,9 @@ class StreamRun:
         self._working = threading.Lock()
         self._stopping = self._ends_by_itself = False
         self._raised: BaseException | None = None
+        self._started = threading.Event()
+        self.bound: Callable[[int], int | None] = lambda _: None
+        """Up to when the watermark may go after a batch, in milliseconds, whatever its rows say."""
 
     @property
     def facts(self) -> Facts:
@@ -102,6 +109,15 @@ class StreamRun:
     def is_active(self) -> bool:
         """Whether the query runs."""
         return self._query is not None and bool(self._query.isActive)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there was nothing to read when it was last looked for."""
+        if self._query is None or not self.is_active:
+            return False
+        status = self._query.status
+        is_busy = status["isTriggerActive"] or status["isDataAvailable"]
+        return not is_busy and str(status["message"]).startswith(_WAITING)
 
     @property
     def failure(self) -> BaseException | None:
@@ -134,7 +150,9 @@ class StreamRun:
             .option("checkpointLocation", str(self._log.path))
             .foreachBatch(self._on_batch)
         )
+        self._started.clear()
         self._query = self._launch(triggered(writer, trigger))
+        self._started.set()
 
     def drain(self) -> None:
         """Wait until all that is there now is taken in.
@@ -153,6 +171,14 @@ class StreamRun:
                 raise
         if self._raised is not None:
             raise self._raised
+
+    def between_batches(self, act: Callable[[], None]) -> None:
+        """Do something while no batch is under way; nothing if one is."""
+        if self._working.acquire(blocking=False):
+            try:
+                act()
+            finally:
+                self._working.release()
 
     def ask_to_stop(self) -> None:
         """Let no further batch begin."""
@@ -180,6 +206,7 @@ class StreamRun:
                 raise BatchNotBegunError(self.name, batch=batch)
             try:
                 self._take(frame, batch)
+                self._raise_watermark(batch)
             except BaseException as error:
                 self._raised = error
                 raise
@@ -197,6 +224,12 @@ class StreamRun:
         self._reach("offsets_durable", batch)
         self._sink.commit(staged, batch, self._log.query_id or "")
         self._reach("sink_commit", batch)
+
+    def _raise_watermark(self, batch: int) -> None:
+        if (bound := self.bound(batch)) is not None:
+            self._started.wait(_STARTED_WITHIN_S)
+            assert self._query is not None
+            raise_watermark(self._query, bound)
 
     def _reach(self, point: str, batch: int) -> None:
         reach(point, self._log.path.parent.parent, self.name, batch)

@@ -12,8 +12,11 @@ from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
 from millstream.run.build import Snapshots, answer
 from millstream.run.frontier import frontier_at
+from millstream.run.idle import may_go_on
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from millstream.lake.delta import Facts
@@ -95,6 +98,7 @@ class RecomputeRun:
         tables = {n: DeltaTable(str(self._home.table(n))) for n in self._query.after}
         batches = {name: last_facts(table).changed for name, table in tables.items()}
         if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
+            self._pass_time({name: table.version() for name, table in tables.items()})
             return
         read = Snapshots(self._graph, self._spark, self._home)
         read.versions.update({name: table.version() for name, table in tables.items()})
@@ -102,7 +106,15 @@ class RecomputeRun:
         reach("batch_planned", self._home.path, self.name, batch)
         staged = self._sink.stage(answer(self._graph, self.name, read), batch)
         reach("batch_staged", self._home.path, self.name, batch)
-        frontier = least(frontier_at(self._home, n, v) for n, v in read.versions.items())
-        self._sink.published = lambda _: Publication(frontier)
+        told = self._published(read.versions)
+        self._sink.published = lambda _: told
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
         reach("sink_commit", self._home.path, self.name, batch)
+
+    def _pass_time(self, versions: Mapping[str, int]) -> None:
+        """Tell that more is complete, if inputs that go on without rows have said so."""
+        if self.facts.batch >= 0 and may_go_on(self._graph, self.name):
+            self._sink.tell(self._published(versions))
+
+    def _published(self, versions: Mapping[str, int]) -> Publication:
+        return Publication(least(frontier_at(self._home, n, v) for n, v in versions.items()))

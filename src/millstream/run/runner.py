@@ -29,6 +29,7 @@ from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.failure import explain
 from millstream.run.frontier import StreamFrontier, following
+from millstream.run.idle import IdleSources, InputWatermark, machine_clock
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
@@ -40,6 +41,7 @@ from millstream.run.supervise import DEFAULT, Restart, Supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -64,6 +66,8 @@ class Manner:
     """Stop everything at the first query that stops for good."""
     launch: Launch = DataStreamWriter.start
     """How a query is started: by the clock of the machine, unless a test brings its own."""
+    now: Callable[[], datetime] = machine_clock
+    """That clock."""
 
 
 class Runner:
@@ -84,6 +88,7 @@ class Runner:
         self._told_files: set[str] = set()
         self._look_at_files_at = 0.0
         self._sinks: dict[str, LandingSink] = {}
+        self._idle = IdleSources(manner.now)
         self._receptions: list[Reception] = []
         self._served: list[Served] = []
         self.queries: list[Supervised] = []
@@ -118,6 +123,7 @@ class Runner:
         self._refuse_if_overtaken()
         for supervised in self.queries:
             self._look_after(supervised)
+            self._idle.look_after(supervised)
         self._look_at_files()
 
     def run_once(self, keep_on: Callable[[], bool]) -> None:
@@ -133,6 +139,8 @@ class Runner:
                 time.sleep(_LOOK_EVERY_S)
                 self._refuse_if_overtaken()
                 self._look_after(supervised)
+            if supervised.state == "finished":
+                self._idle.settle(supervised)
         self._look_at_files(now=True)
 
     def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
@@ -148,6 +156,7 @@ class Runner:
             if not running.is_active and not is_followed:
                 running.start(_as_drained(supervised.trigger))
             running.drain()
+            self._idle.settle(supervised)
 
     def stop(self) -> None:
         """Let every running batch finish, then stop."""
@@ -247,6 +256,7 @@ class Runner:
         staging = self._home.staging(source.name)
         sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self._sinks[source.name] = sink
+        self._idle.add(sink, source, log)
         return self._stream(source.name, self._streams.raw(source), sink, "append")
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
@@ -294,7 +304,7 @@ class Runner:
         self, name: str, frame: DataFrame, sink: LandingSink | TableSink | Served, mode: str
     ) -> StreamRun:
         log = CheckpointLog(self._home.checkpoint(name))
-        return StreamRun(
+        running = StreamRun(
             frame,
             sink,
             output_mode=mode,
@@ -302,6 +312,8 @@ class Runner:
             on_difference=lambda batch: self._differs(name, batch),
             launch=self._manner.launch,
         )
+        running.bound = InputWatermark.of(name, frame, self._graph, self._home)
+        return running
 
     def _trigger(self, query: Query) -> Trigger:
         if self._manner.trigger is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -50,9 +50,13 @@ class Step:
     end: str = "batch"
     """`batch`, `restart`, `once`, `crash`, or a crash point."""
     query: str | None = None
+    wait: timedelta = timedelta()
+    """How much time passes before."""
 
     def play(self, script: Script) -> None:
         """Do it."""
+        if self.wait:
+            script.advance(self.wait)
         self.send(script)
         if self.end in POINTS:
             self._crash(script)
@@ -127,6 +131,7 @@ def courses(graph: Graph, arrivals: Sequence[Arrival]) -> SearchStrategy[Course]
     """Choose records, their order within the watermark, where batches end, and what happens."""
     queries = tuple(query.name for query in plan_fenced(graph))
     delays = {source.name: _allowed(source) for source in graph.sources}
+    waits = _waits(graph)
 
     @st.composite
     def choose(draw: DrawFn) -> Course:
@@ -141,7 +146,10 @@ def courses(graph: Graph, arrivals: Sequence[Arrival]) -> SearchStrategy[Course]
         cuts = draw(st.sets(st.integers(1, len(order)), max_size=_MOST_BATCHES - 1))
         bounds = sorted({0, len(order), *cuts})
         parts = [[arrival for _, arrival in order[a:b]] for a, b in pairwise(bounds)]
-        return Course(tuple(_step(draw, part, queries) for part in parts))
+        steps = [_step(draw, part, queries) for part in parts]
+        if waits:
+            steps = [replace(step, wait=draw(st.sampled_from(waits))) for step in steps]
+        return Course(tuple(steps))
 
     return choose()
 
@@ -153,6 +161,12 @@ def _step(draw: DrawFn, part: Sequence[Arrival], queries: Sequence[str]) -> Step
     if end in POINTS and end != "home_taken":
         query = draw(st.sampled_from([None, *queries]))
     return Step(tuple(part), end, query)
+
+
+def _waits(graph: Graph) -> list[timedelta]:
+    """Say how much time may pass at a step; none is chosen if no clock moves a watermark."""
+    idle = [parse_duration(source.idle) for source in graph.sources if source.idle]
+    return [timedelta(), timedelta(), *(1.5 * length for length in idle)] if idle else []
 
 
 def _allowed(source: Source) -> int:

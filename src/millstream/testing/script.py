@@ -26,6 +26,7 @@ from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import NEVER
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
+from millstream.testing.frontier import untruths
 from millstream.testing.oracle import Oracle, rows_of
 from millstream.testing.quick import QUICK, UNSEALED
 from millstream.testing.standin import without_sinks
@@ -196,15 +197,16 @@ class Script:
         return {verdict: totals[verdict] for verdict in VERDICTS if totals.get(verdict)}
 
     def assert_consistent(self) -> None:
-        """Hold every table to the batch answer over what has landed.
+        """Hold every table to the batch answer over what has landed, and frontiers to the rows.
 
         Raises:
-            NotPrefixConsistentError: A table differs.
+            NotPrefixConsistentError: A table differs, or was not as complete as it said.
             NotDeterministicError: A function gives other rows for the same rows.
         """
         self.transcript.did("assert_consistent()")
-        if found := self._judged(Oracle.differences):
-            told = [str(difference) for difference in found]
+        told = [str(difference) for difference in self._judged(Oracle.differences)]
+        told += [untruth for name in self._home.tables for untruth in untruths(self._home, name)]
+        if told:
             raise NotPrefixConsistentError(told, script=self.transcript.as_test())
 
     def assert_deterministic(self) -> None:
@@ -281,7 +283,10 @@ class Script:
         try:
             self._lease = Lease.acquire(self._home)
             trigger = Trigger("once") if once else None
-            manner = Manner(trigger, NEVER, fail_fast=True, launch=self._clock.start)
+            clock = self._clock
+            manner = Manner(
+                trigger, NEVER, fail_fast=True, launch=clock.start, now=lambda: clock.now
+            )
             runner = Runner(
                 graph, plan_fenced(graph), self._spark, self._lease, manner, self.events.append
             )

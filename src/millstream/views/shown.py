@@ -43,7 +43,7 @@ class VersionView:
     at: datetime
     operation: str
     batch: int | None
-    """None if it wrote no batch: a driver took the table over, or another program wrote."""
+    """None if it wrote no batch: a driver took it over, a source was idle, or another wrote."""
     rows: int | None
     """Rows that the batch wrote."""
 
@@ -62,6 +62,8 @@ class DeclaredView:
     trigger: str | None
     event_time: str | None
     watermark: str | None
+    idle: str | None
+    """How long without rows until the clock moves the watermark."""
     partition_by: tuple[str, ...]
     rules: Mapping[str, str]
     on_violation: str | None
@@ -79,6 +81,7 @@ class DeclaredView:
             dataset.trigger,
             event_time=source.event_time if source else None,
             watermark=source.watermark if source else None,
+            idle=source.idle if source else None,
             partition_by=table.partition_by if table else (),
             rules={} if isinstance(dataset, Serve) else dataset.expect.rules,
             on_violation=table.expect.on_violation if table else None,

@@ -1,0 +1,33 @@
+"""Errors of time as users see them."""
+
+from __future__ import annotations
+
+from millstream.errors import (
+    BacktestTimeError,
+    IdleRefusedError,
+    Location,
+    NothingToBacktestError,
+    UnboundedStateError,
+)
+
+AT = Location("app.py", 6)
+SAMPLES = (
+    IdleRefusedError(
+        "orders",
+        idle="10 minutes",
+        why="no watermark",
+        instead='give event_time="at", watermark="10 minutes" too, or leave it out',
+        at=AT,
+    ),
+    UnboundedStateError(
+        "sold",
+        operator="an aggregation",
+        why="no column that it groups by is under a watermark, so every group is kept for ever",
+        fix='give the source event_time="at", watermark="10 minutes", and group by '
+        'F.window("at", …) too; or let it be, if groups are few',
+        at=Location("app.py", 13),
+    ),
+    NothingToBacktestError("orders", answers=("paid", "large")),
+    BacktestTimeError("large", column="att", columns=("at", "paid_at")),
+    BacktestTimeError("large", column="att", columns=()),
+)
