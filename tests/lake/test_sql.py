@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,13 @@ from millstream.errors import (
     UnknownTableError,
     UnknownVersionError,
 )
+from millstream.lake.delta import FencedTable
+from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import Home
+from millstream.lake.log import Facts
 from millstream.lake.sql import query
+from millstream.lake.sql.frontier import COLUMNS
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,3 +281,33 @@ def test_the_time_between_two_moments_is_a_span(home: Home) -> None:
     _, rows = query(home, "SELECT TIMESTAMP '2024-01-02' - TIMESTAMP '2024-01-01' AS span")
 
     assert rows == [(timedelta(days=1),)]
+
+
+def test_how_far_each_dataset_is_complete_can_be_asked_in_sql(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    home.prepare("shop", sources=["orders"])
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    us = round(noon.timestamp() * 1_000_000)
+    told = {
+        "orders": Facts("q", batch=3, frontier=us, event_time="at", quiet_since=us + 1),
+        "paid": Facts("q", batch=0, frontier=NOTHING_YET),
+        "paid__quarantine": Facts("q", batch=0),
+    }
+    for name, facts in told.items():
+        FencedTable.create(home.table(name), schema=Schema.parse("at TIMESTAMP").to_json())
+        FencedTable(home.table(name), name=name, epoch=1).append([], facts)
+
+    columns, rows = query(home, "SELECT * FROM _FRONTIER ORDER BY name")
+    _, complete = query(
+        home, "SELECT o.at FROM orders o, _frontier f WHERE f.name = 'orders' AND at < complete_to"
+    )
+
+    assert columns == tuple(name for name, _ in COLUMNS)
+    quiet = noon + timedelta(microseconds=1)
+    assert rows == [
+        ("orders", "source", noon, "at", 1, 3, quiet),
+        ("paid", "table", None, None, 1, 0, None),
+    ]
+    assert complete == []
+    with pytest.raises(SqlNotTranslatedError):
+        query(home, "SELECT * FROM _frontier VERSION AS OF 1")

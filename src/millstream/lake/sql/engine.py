@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import SparkRefusedSqlError
+from millstream.lake.sql.frontier import COLUMNS, FRONTIER, frontier_rows
 from millstream.lake.sql.parse import verify_reads
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def query_with_spark(
     """
     verify_reads(text)
     register(spark, home, [name for name in home.tables if name.lower() in text.lower()])
+    if FRONTIER in text.lower():
+        register_frontier(spark, home)
     return answer(spark, text, known=home.tables)
 
 
@@ -34,6 +37,12 @@ def register(spark: SparkSession, home: Home, names: Iterable[str]) -> None:
     for name in names:
         spark.sql(f"DROP TABLE IF EXISTS `{name}`")
         spark.sql(f"CREATE TABLE `{name}` USING delta LOCATION '{home.existing(name)}'")
+
+
+def register_frontier(spark: SparkSession, home: Home) -> None:
+    """Let Spark know up to when the tables of a home are complete, as of now."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
+    spark.createDataFrame(frontier_rows(home), columns).createOrReplaceTempView(FRONTIER)
 
 
 def answer(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.errors import UnknownTableError
+from millstream.lake.sql.frontier import FRONTIER, frontier_table
 from millstream.lake.sql.function import MACROS
 from millstream.lake.sql.live import LiveTable
 from millstream.lake.sql.parse import parse
@@ -66,6 +67,8 @@ class _Tables:
     opened: dict[tuple[str, int | None], tuple[str, LiveTable]] = field(default_factory=dict)
 
     def read(self, table: exp.Table) -> tuple[str, Columns]:
+        if table.name.lower() == FRONTIER and not table.args.get("db"):
+            return self._frontier(table)
         name = {known.lower(): known for known in self.home.tables}.get(table.name.lower())
         if name is None or table.args.get("db"):
             written = ".".join(part.name for part in table.parts)
@@ -74,6 +77,15 @@ class _Tables:
         if key not in self.opened:
             live = LiveTable.open(name, self.home.existing(name), key[1])
             self.opened[key] = (f"_t{len(self.opened)}", live)
+        view, live = self.opened[key]
+        return quoted(view), live.columns
+
+    def _frontier(self, table: exp.Table) -> tuple[str, Columns]:
+        if table.args.get("version"):
+            refuse(table, f"{FRONTIER} as it was")
+        key = (FRONTIER, None)
+        if key not in self.opened:
+            self.opened[key] = (f"_t{len(self.opened)}", frontier_table(self.home))
         view, live = self.opened[key]
         return quoted(view), live.columns
 
