@@ -119,3 +119,50 @@ def test_what_spark_refuses_in_a_sql_file_is_found_at_its_line(
         ("QUERY_REFUSED", "shop/v.sql:4"),
         ("COLUMN_MISSING", "shop/keyless.sql:2"),
     }
+
+
+def test_state_that_nothing_bounds_is_warned_of_at_its_line(spark: SparkSession) -> None:
+    app = timed(Memory(READING))
+
+    @app.source()
+    def untimed() -> object:
+        return Memory(READING)
+
+    @app.table(mode="update", key=["id"])
+    def growing(untimed: DataFrame) -> DataFrame:
+        some = untimed.where("speed > 1")
+        return some.groupBy("id").count()
+
+    @app.table()
+    def seen(readings: DataFrame) -> DataFrame:
+        return readings.dropDuplicates(["id"])
+
+    @app.table()
+    def paired(readings: DataFrame, untimed: DataFrame) -> DataFrame:
+        other = untimed.select(F.col("id").alias("other"))
+        return readings.join(other, F.col("id") == F.col("other"))
+
+    @app.table(mode="update", key=["day"])
+    def daily(readings: DataFrame) -> DataFrame:
+        return readings.groupBy(F.to_date("at").alias("day")).count()
+
+    @app.table()
+    def bounded(readings: DataFrame) -> DataFrame:
+        left, right = readings.alias("a"), readings.alias("b")
+        near = "a.id = b.id AND b.at BETWEEN a.at AND a.at + INTERVAL 1 MINUTE"
+        return left.join(right, F.expr(near)).select("a.id")
+
+    @app.table(mode="complete")
+    def whole(readings: DataFrame) -> DataFrame:
+        return readings.agg(F.count("*").alias("n"))
+
+    found = rehearse(app.graph, spark)
+
+    lines = {f: f.__code__.co_firstlineno for f in (growing, seen, paired, daily)}
+    assert {(e.code, e.is_warning) for e in found} == {("UNBOUNDED_STATE", True)}
+    assert {(e.what.split("'")[1], e.at.line if e.at else 0) for e in found} == {
+        ("growing", lines[growing] + 3),
+        ("seen", lines[seen] + 2),
+        ("paired", lines[paired] + 3),
+        ("daily", lines[daily] + 2),
+    }

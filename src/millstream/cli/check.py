@@ -46,8 +46,12 @@ def show(view: CheckView) -> None:
     """Print what a check found."""
     for fault in view.faults:
         print(told(fault), end="\n\n")
+    for warning in view.warnings:
+        print(f"! {told(warning)}", end="\n\n")
     found = counted(len(view.faults), "fault")
     print(f"✗ {view.app.name}: {found}{MORE}" if view.faults else f"✓ {view.app}")
+    if view.warnings and not view.faults:
+        print(f"  {counted(len(view.warnings), 'warning')}{MORE}")
     for name, guarantee in view.guarantees.items():
         if not view.faults:
             print(f"  {name}: rows arrive {guarantee}")

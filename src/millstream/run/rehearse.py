@@ -16,6 +16,7 @@ from millstream.plan.queries import event_time_of
 from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
+from millstream.run.unbounded import unbounded_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +31,10 @@ _CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 
 
 def rehearse(graph: Graph, spark: SparkSession) -> tuple[MillstreamError, ...]:
-    """Find what Spark would refuse, all at once; a dataset that reads a wrong one is not tried."""
+    """Find what Spark would refuse, all at once, and what it would run but should not for ever.
+
+    A dataset that reads a wrong one is not tried.
+    """
     found: list[MillstreamError] = []
     with tempfile.TemporaryDirectory(prefix="millstream-check-") as nothing:
         stage = _Stage(graph, spark, nothing)
@@ -80,10 +84,12 @@ class _Stage:
         if isinstance(dataset, Serve):
             self._try_out_serve(dataset)
             return
-        frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
+        with made_by(self._graph) as made:
+            frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
         hold_to_declaration(dataset, frame)
         if streaming:
             hold_to_mode(dataset, frame, dataset.mode)
+            self.found += unbounded_state(dataset, frame, made)
         self._schemas[dataset.name] = frame.schema
 
     def _try_out_serve(self, serve: Serve) -> None:
@@ -96,6 +102,7 @@ class _Stage:
         self.found += unfit_operators(serve, trigger, said, frame, made)
         if not trigger.is_row_wise:
             hold_to_mode(serve, frame, serve.mode_in(trigger))
+            self.found += unbounded_state(serve, frame, made)
 
     def _stream(self, name: str) -> DataFrame:
         return watermarked(self._rows(name), event_time_of(self._graph, name))

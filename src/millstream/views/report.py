@@ -71,6 +71,8 @@ class CheckView:
 
     app: AppView
     faults: tuple[FaultView, ...]
+    warnings: tuple[FaultView, ...]
+    """What it can run with, and should not for ever."""
     guarantees: Mapping[str, str | None]
     """How often the rows of each served answer arrive."""
 
@@ -78,8 +80,11 @@ class CheckView:
     def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
         """Show what a check found."""
         guarantees = {serve.name: graph.guarantee_of(serve) for serve in graph.serves}
-        shown = tuple(FaultView.of(fault) for fault in faults)
-        return CheckView(AppView.of(graph), shown, guarantees)
+        found = [(fault.is_warning, FaultView.of(fault)) for fault in faults]
+        shown, warnings = (
+            tuple(f for w, f in found if w is is_warning) for is_warning in (False, True)
+        )
+        return CheckView(AppView.of(graph), shown, warnings, guarantees)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,120 @@
+"""Which state of a query grows for as long as it runs, and which line of the user's made it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import UnboundedStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from millstream.errors import Location
+    from millstream.model.dataset import Serve, Table
+
+_HELPER = "org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper"
+_OPTION = "scala.Option"
+_SOME_TIME = 2**40
+_UNDER_A_WATERMARK = re.compile(r"[^(]*#\d+L?-T\d+ms")
+"""How Spark writes a column that it knows to be event time, or a window of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """An operator whose state nothing bounds."""
+
+    operator: str
+    why: str
+    fix: str
+
+
+_WATERMARK = 'give the source event_time="at", watermark="10 minutes"'
+_AGGREGATION = Growth(
+    "an aggregation",
+    "no column that it groups by is under a watermark, so every group is kept for ever",
+    f'{_WATERMARK}, and group by F.window("at", …) too; or let it be, if groups are few',
+)
+_DEDUP = Growth(
+    "dropDuplicates",
+    "none of its columns is under a watermark, so every key is kept for ever",
+    f"{_WATERMARK}, and use ms.dedup: it forgets a key when the watermark has passed it",
+)
+_JOIN = Growth(
+    "a join of two streams",
+    "no time bound says when a row can find no partner any more, so every row is kept for ever",
+    f"{_WATERMARK} on both sides, and bound the time between two rows in the condition",
+)
+
+
+def unbounded_state(
+    dataset: Table | Serve, frame: DataFrame, made: Sequence[tuple[Location, DataFrame]]
+) -> tuple[UnboundedStateError, ...]:
+    """Find every operator of an answer whose state grows, and the line that made it.
+
+    Args:
+        dataset: What the answer is of.
+        frame: The answer.
+        made: All that was made on the way to it.
+    """
+    found = dict.fromkeys(_growing(frame))
+    if not found:
+        return ()
+    places = [(place, set(_growing(earlier))) for place, earlier in made if earlier.isStreaming]
+    told = []
+    for growth in found:
+        at = next((place for place, growths in places if growth in growths), dataset.at)
+        told.append(
+            UnboundedStateError(
+                dataset.name, operator=growth.operator, why=growth.why, fix=growth.fix, at=at
+            )
+        )
+    return tuple(told)
+
+
+def _growing(frame: DataFrame) -> Iterator[Growth]:
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
+    while todo:
+        node = todo.pop()
+        if not node.isStreaming():
+            continue
+        match node.nodeName():
+            case "Aggregate" if _is_open(node.groupingExpressions()):
+                yield _AGGREGATION
+            case "Distinct" if _is_open(node.output()):
+                yield _AGGREGATION
+            case "Deduplicate" if _is_open(node.keys()):
+                yield _DEDUP
+            case "Join" if _is_open_join(node, jvm):
+                yield _JOIN
+        todo += _listed(node.children())
+
+
+def _is_open(columns: Any) -> bool:
+    """Tell whether there are columns and none of them is under a watermark."""
+    told = [str(column.toString()) for column in _listed(columns)]
+    return bool(told) and not any(map(_UNDER_A_WATERMARK.fullmatch, told))
+
+
+def _is_open_join(join: Any, jvm: Any) -> bool:
+    left, right = join.left(), join.right()
+    if not (left.isStreaming() and right.isStreaming()):
+        return False
+    helper = getattr(jvm, _HELPER)
+    if helper.isWatermarkInJoinKeys(join):
+        return False
+    some_time = getattr(jvm, _OPTION).apply(_SOME_TIME)
+    return not all(
+        helper.getStateValueWatermark(
+            kept.outputSet(), other.outputSet(), join.condition(), some_time
+        ).isDefined()
+        for kept, other in ((left, right), (right, left))
+    )
+
+
+def _listed(sequence: Any) -> list[Any]:
+    return [sequence.apply(n) for n in range(sequence.size())]
