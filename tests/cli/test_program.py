@@ -60,8 +60,8 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.refusal == [
         "[UNKNOWN_COMMAND] millstream has no command 'chek'",
-        "  fix: did you mean 'check'? commands are batch, check, checkpoint, doctor, explain, "
-        "graph, ledger, new, query, run, settings, show, status, stop, verify",
+        "  fix: did you mean 'check'? commands are backtest, batch, check, checkpoint, doctor, "
+        "explain, graph, ledger, new, query, run, settings, show, status, stop, verify, why",
     ]
 
 
@@ -171,7 +171,8 @@ def test_an_unexpected_error_is_one_line_and_its_trace_is_in_a_file(
 
 
 @pytest.mark.parametrize(
-    "words", ["--help", "graph", "graph --format svg", "status", "show paid", "stop", "ledger"]
+    "words",
+    ["--help", "graph", "graph --format svg", "status", "show paid", "why paid", "stop", "ledger"],
 )
 def test_a_command_that_needs_no_engine_imports_none(words: str, home: Home) -> None:
     (home.path.parent.parent / "app.py").write_text(SHOP)

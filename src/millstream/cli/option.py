@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from millstream.check.names import is_name
 from millstream.errors import ArgumentRefusedError
 from millstream.model.duration import parse_duration
 from millstream.settings import DEFAULT_FILE
@@ -23,6 +25,20 @@ def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
     except Exception:
         return []
     return [name for name in graph.datasets if name.startswith(incomplete)]
+
+
+def app_and_name(first: str, second: str | None) -> tuple[str, str]:
+    """Tell an app and a dataset apart, in whatever order they are given; the app may be left out.
+
+    >>> app_and_name("app.py", "clean"), app_and_name("clean", "app.py")
+    (('app.py', 'clean'), ('app.py', 'clean'))
+    >>> app_and_name("clean", None)
+    ('app.py', 'clean')
+    """
+    if second is None:
+        return DEFAULT_FILE, first
+    is_second = is_name(first) and (not is_name(second) or Path(second).is_dir())
+    return (second, first) if is_second and not Path(first).is_dir() else (first, second)
 
 
 AppFile = Annotated[
@@ -95,6 +111,7 @@ __all__ = [
     "ProfileName",
     "Select",
     "When",
+    "app_and_name",
     "length_of_time",
     "names_beginning",
 ]

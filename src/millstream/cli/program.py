@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    *("new", "run", "check", "verify", "batch", "stop"),
-    *("graph", "status", "show", "ledger", "query"),
+    *("new", "run", "check", "verify", "batch", "backtest", "stop"),
+    *("graph", "status", "show", "why", "ledger", "query"),
     *("settings", "doctor", "explain", "checkpoint"),
 )
 

@@ -1,0 +1,190 @@
+"""Why nothing more has come out of a dataset: what it waits for, and how long that may take."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint import CheckpointLog
+from millstream.errors import UnknownDatasetError
+from millstream.lake.frontier import moment
+from millstream.lake.log import commits
+from millstream.model.dataset import Source, Table, View
+from millstream.model.duration import parse_duration
+from millstream.plan.windows import windows_of
+from millstream.run.lease import holder_of
+from millstream.views.status import StandingView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.lake.home import Home
+    from millstream.lake.log import Commit
+    from millstream.model.graph import Graph
+    from millstream.plan.windows import Window
+    from millstream.run.lease import Holder
+
+_COMMITS = 20
+"""How many commits of a source tell how fast it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTimeView:
+    """How far a source is in time."""
+
+    name: str
+    state: str
+    watermark: str | None
+    """How far behind its greatest event time it is complete, as declared."""
+    idle: str | None
+    """How long without rows until the clock moves its watermark."""
+    complete_to: datetime | None = None
+    greatest_event_time: datetime | None = None
+    last_rows_at: datetime | None = None
+    """When rows came last."""
+    quiet_since: datetime | None = None
+    """Since when the clock moves its watermark; None while rows do."""
+    speed: float | None = None
+    """Seconds of event time that pass in a second, over its last batches; None if unknown."""
+
+    @staticmethod
+    def of(home: Home, source: Source) -> SourceTimeView:
+        """Look at a source."""
+        standing = StandingView.of(home, source.name, source)
+        if standing.state != "ran":
+            told = list(itertools.islice(commits(home.table(source.name)), 1))
+            facts = told[0].facts if told and not source.live else None
+            complete_to = moment(facts.frontier) if facts else None
+            return SourceTimeView(
+                source.name, standing.state, source.watermark, source.idle, complete_to
+            )
+        seen = list(itertools.islice(commits(home.table(source.name)), _COMMITS))
+        facts = next(commit.facts for commit in seen if commit.facts)
+        with_rows = [c for c in seen if c.is_batch and c.facts and c.facts.changed == c.facts.batch]
+        return SourceTimeView(
+            source.name,
+            standing.state,
+            source.watermark,
+            source.idle,
+            complete_to=standing.complete_to,
+            greatest_event_time=moment(facts.greatest_event_time),
+            last_rows_at=with_rows[0].at if with_rows else None,
+            quiet_since=moment(facts.quiet_since),
+            speed=speed_of(with_rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingView:
+    """The next window to be final."""
+
+    length: timedelta
+    ends: datetime
+    needs: datetime
+    """The event time that a row of the source that holds it must have, at least."""
+    by_rows_at: datetime | None
+    """When such a row is to be expected, at the speed of late; None if that is not known."""
+    by_clock_at: datetime | None
+    """When it is final without such a row, if the source says when it is idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """What a dataset waits for."""
+
+    app: str
+    name: str
+    kind: str
+    mode: str | None
+    state: str
+    driver: Holder | None
+    now: datetime
+    complete_to: datetime | None
+    rows: int
+    """Rows written by all batches, or right ones of a source."""
+    held_by: str | None
+    """The source that is complete to the least moment; None if no source is known to be."""
+    sources: tuple[SourceTimeView, ...]
+    """Those it is made from that have an event time, or that are live."""
+    timeless: tuple[str, ...]
+    """Sources it is made from that have no event time."""
+    closing: tuple[ClosingView, ...]
+
+    @staticmethod
+    def of(home: Home, graph: Graph, name: str, *, now: datetime | None = None) -> WhyView:
+        """Look at a dataset of an app.
+
+        Raises:
+            UnknownDatasetError: The app declares none of this name.
+        """
+        if name not in graph.datasets:
+            raise UnknownDatasetError(name, known=sorted(graph.datasets))
+        dataset = graph.datasets[name]
+        made_from = {name, *graph.upstream(name)}
+        among = [source for source in graph.sources if source.name in made_from]
+        sources = tuple(SourceTimeView.of(home, s) for s in among if s.event_time or s.live)
+        holder = slowest(sources)
+        if isinstance(dataset, View):
+            state, rows, complete_to = "inlined", 0, None
+        else:
+            standing = StandingView.of(home, name, dataset)
+            state, rows, complete_to = standing.state, standing.total, standing.complete_to
+        reached = complete_to or _watermark(home, name) or (holder and holder.complete_to)
+        found = windows_of(graph, name)
+        closing = [closing_of(w, reached, holder) for w in found if reached and holder]
+        return WhyView(
+            graph.app,
+            name,
+            type(dataset).__name__.lower(),
+            dataset.mode if isinstance(dataset, Table) else None,
+            state,
+            holder_of(home),
+            now or datetime.now(UTC),
+            complete_to=complete_to,
+            rows=rows,
+            held_by=holder.name if holder else None,
+            sources=sources,
+            timeless=tuple(s.name for s in among if not s.event_time),
+            closing=tuple(closing),
+        )
+
+
+def slowest(sources: Sequence[SourceTimeView]) -> SourceTimeView | None:
+    """Find the source that holds the others back: one of which nothing is complete, or the least.
+
+    What is live holds nobody back that it is known of.
+    """
+    landed = [source for source in sources if source.state != "live"]
+    first = datetime.min.replace(tzinfo=UTC)
+    return min(landed, key=lambda s: s.complete_to or first, default=None)
+
+
+def speed_of(batches: Sequence[Commit]) -> float | None:
+    """Say how many seconds of event time pass in a second; the last batch comes first."""
+    told = [(b.at, b.facts.greatest_event_time) for b in batches if b.facts]
+    points = [(at, greatest) for at, greatest in told if greatest is not None]
+    if len(points) < 2:
+        return None
+    (last, latest), (first, earliest) = points[0], points[-1]
+    passed = (last - first).total_seconds()
+    return (latest - earliest) / 1_000_000 / passed if passed > 0 else None
+
+
+def closing_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
+    """Say what makes the next window final."""
+    ends = window.first_end_after(reached)
+    needs = ends + parse_duration(holder.watermark or "0 s")
+    by_rows = None
+    if holder.speed and holder.last_rows_at and holder.greatest_event_time:
+        seconds = (needs - holder.greatest_event_time).total_seconds() / holder.speed
+        by_rows = holder.last_rows_at + timedelta(seconds=max(seconds, 0))
+    by_clock = needs + parse_duration(holder.idle) if holder.idle else None
+    return ClosingView(window.length, ends, needs, by_rows, by_clock)
+
+
+def _watermark(home: Home, name: str) -> datetime | None:
+    """Say where the watermark of a query is, of whose answer the frontier is not known."""
+    watermark_ms = CheckpointLog(home.checkpoint(name)).watermark_ms
+    return moment(watermark_ms * 1000) if watermark_ms else None

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.conftest import commit
+from tests.graphs import graph, source, table
+
+from millstream.cli.why import show
+from millstream.lake.home import Home
+from millstream.lake.log import Commit, Facts
+from millstream.loading import load_without_spark
+from millstream.model.dataset import Table
+from millstream.plan.windows import Window, windows_of
+from millstream.run.lease import Lease
+from millstream.views.why import SourceTimeView, WhyView, closing_of, slowest, speed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Outcome
+
+SHOP = """\
+import millstream as ms
+from pyspark.sql import functions as F
+app = ms.App("shop")
+@app.source(event_time="at", watermark="1 minute")
+def orders(): return ms.Memory("id BIGINT, at TIMESTAMP")
+@app.source(event_time="at", watermark="2 minutes", idle="10 minutes")
+def returns(): return ms.Memory("id BIGINT, at TIMESTAMP")
+@app.source()
+def prices(): return ms.Memory("id BIGINT")
+@app.view
+def both(orders, returns): return orders.unionByName(returns)
+@app.table()
+def movements(both): return both.groupBy(F.window("at", "5 minutes")).count()
+@app.table()
+def sold(orders): return orders
+app.sql("hours", "SELECT window, count(*) AS n FROM orders GROUP BY window(at, '1 hour')")
+@app.table()
+def cheap(prices): return prices
+"""
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def us(minutes: float) -> int:
+    return round((NOON + minutes * MINUTE).timestamp() * 1_000_000)
+
+
+@pytest.fixture
+def shop(millstream: Callable[..., Outcome], tmp_path: Path) -> Home:
+    """Orders are complete to 12:09, returns to 12:00, and what is made of both to 12:00 too."""
+    Path("app.py").write_text(SHOP)
+    home = Home.at(tmp_path / ".millstream" / "shop")
+    home.prepare("shop", sources=["orders", "returns", "prices"])
+    for batch, minutes in enumerate((5, 10)):
+        told = {"batch": batch, "changed": batch, "event_time": "at"}
+        greatest = us(minutes)
+        commit(
+            home,
+            "orders",
+            {"ok": 3},
+            frontier=us(minutes - 1),
+            greatest_event_time=greatest,
+            **told,
+        )
+    commit(home, "returns", {"ok": 1}, frontier=us(0), greatest_event_time=us(2), changed=3)
+    commit(home, "movements", {"written": 2}, frontier=us(0))
+    commit(home, "cheap", {"written": 2})
+    return home
+
+
+def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
+    millstream: Callable[..., Outcome], shop: Home
+) -> None:
+    found = json.loads(millstream("why", "movements", "--json").out)
+
+    assert (found["held_by"], found["complete_to"]) == ("returns", "2026-01-01T12:00:00+00:00")
+    assert [s["name"] for s in found["sources"]] == ["orders", "returns"]
+    [closing] = found["closing"]
+    assert closing == {
+        "length": "PT300S",
+        "ends": "2026-01-01T12:05:00+00:00",
+        "needs": "2026-01-01T12:07:00+00:00",
+        "by_rows_at": None,
+        "by_clock_at": "2026-01-01T12:17:00+00:00",
+    }
+
+
+def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Home) -> None:
+    lines = millstream("why", "movements").out.splitlines()
+
+    assert lines[0] == "movements: table · append, 2 rows, complete to 2026-01-01 12:00"
+    assert lines[2:7] == [
+        "  no driver runs: nothing moves until `millstream run` does (ran)",
+        "  returns is complete to 2026-01-01 12:00 by its rows, less than the others: "
+        "that holds the watermark",
+        "  the window of 5 minutes that ends at 2026-01-01 12:05 comes when returns gives an event "
+        "of 2026-01-01 12:07 or later",
+        "    when that is cannot be told: it takes two batches to know its speed",
+        "    without one, by the clock, at 2026-01-01 12:17",
+    ]
+    assert lines[-1].split()[0] == "returns"
+
+
+def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Home) -> None:
+    with Lease.acquire(shop):
+        hours = millstream("why", "hours").out
+        cheap = millstream("why", "cheap").out
+        sold = millstream("why", "sold").out
+
+    assert "no driver" not in hours + cheap + sold
+    assert "the window of 1 hour that ends at 2026-01-01 13:00 comes when orders gives" in hours
+    assert "    at its speed of late: about " in hours
+    assert "prices has no event time: its rows are given as they come, and none is final" in cheap
+    assert "orders is complete to 2026-01-01 12:09 by its rows: that holds the watermark" in sold
+
+
+def test_a_source_that_has_stopped_is_told(shop: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = load_without_spark("app.py").graph
+
+    show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) + timedelta(hours=3)))
+
+    told = capsys.readouterr().out
+    assert re.search(r"that was due (2 h 59 min|3 h) ago: it has slowed down or stopped\n", told)
+    assert '    idle="10 minutes" on orders lets the clock go on without its rows' in told
+
+
+def test_a_source_without_rows_holds_all_and_what_is_unknown_is_named(
+    millstream: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    Path("app.py").write_text(SHOP)
+
+    told, refused = millstream("why", "movements"), millstream("why", "movement")
+
+    assert "orders has given no row yet" in told.out
+    assert (refused.code, refused.refusal[0]) == (
+        2,
+        "[UNKNOWN_DATASET] there is no dataset 'movement'",
+    )
+
+
+def test_an_idle_source_without_any_row_is_complete_by_its_clock() -> None:
+    def told(name: str, minutes: float | None, state: str = "ran") -> SourceTimeView:
+        moment = None if minutes is None else NOON + minutes * MINUTE
+        return SourceTimeView(name, state, "1 minute", None, moment)
+
+    assert slowest([told("a", 3), told("b", 2), told("c", None, "live")]) == told("b", 2)
+    assert slowest([told("a", 3), told("b", None)]) == told("b", None)
+    assert slowest([told("c", None, "live")]) is None
+
+
+def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
+    def batch(minutes: float, event: float) -> Commit:
+        facts = Facts(greatest_event_time=us(event))
+        return Commit(0, NOON + minutes * MINUTE, "WRITE", facts, is_batch=True)
+
+    speed = speed_of([batch(4, 8), batch(2, 5), batch(0, 0)])
+    assert speed == 2
+    assert speed_of([batch(4, 8)]) is None
+    assert speed_of([batch(4, 8), batch(4, 5)]) is None
+    holder = SourceTimeView(
+        "a",
+        "ran",
+        "1 minute",
+        None,
+        greatest_event_time=NOON + 8 * MINUTE,
+        last_rows_at=NOON + 4 * MINUTE,
+        speed=speed,
+    )
+
+    closing = closing_of(Window(5 * MINUTE, 5 * MINUTE), NOON + 7 * MINUTE, holder)
+
+    assert (closing.ends, closing.needs) == (NOON + 10 * MINUTE, NOON + 11 * MINUTE)
+    assert closing.by_rows_at == NOON + 5.5 * MINUTE
+    assert closing.by_clock_at is None
+
+
+def test_windows_are_found_where_they_are_written_plainly() -> None:
+    def build(a: object) -> object:
+        """Group by window("at", "10 minutes", '5 minutes') and by window(at, '1 month')."""
+        return a
+
+    answers = graph(source("a"), Table("t", ("a",), build, source("a").at), table("u", "a"))
+
+    assert windows_of(answers, "t") == (Window(10 * MINUTE, 5 * MINUTE),)
+    assert windows_of(answers, "u") == windows_of(answers, "a") == ()
