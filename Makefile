@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test services lint bench chaos patterns cluster lock clean machine
+.PHONY: help setup demo test services lint bench chaos stores patterns cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,13 @@ chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; P
 	  --json bench/results/damage.json --document docs/guarantees.md)
 	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
+
+KILLS ?= 60
+
+stores: setup services ## Kill KILLS drivers of each of the six stores, and look for rows that are lost, double, torn or stale
+	$(BIN)/python -m tests.sinks.matrix --faults $(KILLS) --seed $(SEED) \
+	  --json bench/results/stores-killed.json --document docs/guarantees.md
+	$(BIN)/python -m tests.run.matrix --document docs/guarantees.md
 
 STREAMS ?= 10000
 

@@ -159,7 +159,8 @@ def main() -> None:
             if name == "Postgres":
                 found["executemany"] = rate(postgres_by_hand(postgres.dsn, many=True), many[:3])
             told: dict[str, float] = {f"{side}, rows/s": round(f) for side, f in found.items()}
-            told["ratio to row by row"] = round(found["ours"] / found["row by row"], 1)
+            for side in [side for side in found if side != "ours"]:
+                told[f"ratio to {side}"] = round(found["ours"] / found[side], 1)
             report[name] = told
             print(name, told, flush=True)
         small: dict[str, Any] = {

@@ -149,6 +149,7 @@ def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
         "is_balanced": False,
         "sources": [{**entry, "is_balanced": False}],
         "tables": [],
+        "serves": [],
     }
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from millstream.connectors.console import Console as Console
     from millstream.connectors.custom import Custom as Custom
     from millstream.connectors.delta import Delta as Delta
+    from millstream.connectors.deltapath import DeltaPath as DeltaPath
     from millstream.connectors.files import Files as Files
     from millstream.connectors.generator import Generator as Generator
     from millstream.connectors.http import Http as Http
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         match as match,
         pattern as pattern,
     )
+    from millstream.sinks.files import FileSink as FileSink
     from millstream.sinks.postgres import Postgres as Postgres
     from millstream.sinks.redis import Redis as Redis
     from millstream.sinks.sqlite import SQLite as SQLite
@@ -38,6 +40,8 @@ _ROOMS = {
     "CsvOptions": "model.dataset",
     "Custom": "connectors.custom",
     "Delta": "connectors.delta",
+    "DeltaPath": "connectors.deltapath",
+    "FileSink": "sinks.files",
     "Files": "connectors.files",
     "Generator": "connectors.generator",
     "Http": "connectors.http",

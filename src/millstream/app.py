@@ -27,7 +27,7 @@ from millstream.errors import (
     UnknownInputError,
     relative,
 )
-from millstream.model.dataset import StoreSink
+from millstream.model.dataset import ReadableSink
 from millstream.model.graph import Graph
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
@@ -241,8 +241,8 @@ class App:
             LookupRefusedError: Other columns are given than those of the key.
         """
         dataset = self.graph.datasets.get(name)
-        served = {s.name: k for s in self.graph.serves for k in s.to if isinstance(k, StoreSink)}
-        sinks = [s for s in getattr(dataset, "to", ()) if isinstance(s, StoreSink)]
+        served = {s.name: k for s in self.graph.serves for k in s.to if isinstance(k, ReadableSink)}
+        sinks = [s for s in getattr(dataset, "to", ()) if isinstance(s, ReadableSink)]
         if not sinks:
             raise NotServedError(name, served=tuple(served))
         if set(key) != set(sinks[0].key):

@@ -163,8 +163,8 @@ def test_every_fault_of_a_source_is_told() -> None:
     assert faults_of(keys) == [
         "[UNKNOWN_KEY] 'topc' is no key of 'sources.orders'\n"
         "  at:  millstream.toml:3\n"
-        "  fix: did you mean 'topic'? keys are avro, bootstrap_servers, format, kind, "
-        "options, starting_offsets, topic",
+        "  fix: did you mean 'topic'? keys are avro, bootstrap_servers, delete_when, "
+        "envelope, format, key, kind, options, starting_offsets, topic",
         "[VALUE_REFUSED] 'sources.orders.format' is 3 (an integer)\n"
         "  at:  millstream.toml:4\n"
         "  fix: write a text",
@@ -176,7 +176,8 @@ def test_every_fault_of_a_source_is_told() -> None:
         "  fix: write a table",
         "[UNKNOWN_KEY] 'schema' is no key of 'sources.orders'\n"
         "  at:  millstream.toml:7\n"
-        "  fix: keys are avro, bootstrap_servers, format, kind, options, starting_offsets, topic",
+        "  fix: keys are avro, bootstrap_servers, delete_when, envelope, format, key, kind, "
+        "options, starting_offsets, topic",
         "[KEY_REQUIRED] source 'orders' has kind 'kafka' and no 'topic'\n"
         "  at:  millstream.toml:2\n"
         "  fix: say it: topic = …",

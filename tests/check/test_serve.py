@@ -16,10 +16,16 @@ from millstream.views.report import CheckView
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
 
 XML = ms.Kafka("latest", format="xml")
 KEYED = ms.Kafka("latest", key="id")
+LIVE = source("s", live=True, connector=ms.Kafka("s", schema="id BIGINT"))
+RULED = source(
+    "s", live=True, connector=ms.Kafka("s", schema="id BIGINT"), expect=Expectations({"r": "id"})
+)
+TICKS = source("s", live=True, connector=ms.Rate())
 
 
 @pytest.mark.parametrize(
@@ -39,15 +45,68 @@ def test_served_answers_are_held_to_the_rules_of_tables(app: Graph, expected: li
     assert [error.code for error in faults(app)] == expected
 
 
-def test_a_served_answer_is_drawn_with_its_sink_and_what_that_guarantees() -> None:
-    app = graph(source("s", live=True), serve("out", "s", to=(KEYED,), mode="update"))
+@pytest.mark.parametrize(
+    ("trigger", "told"),
+    [
+        (None, "update · exactly once"),
+        ("realtime", "update · realtime · at least once, keyed by id"),
+    ],
+)
+def test_a_served_answer_is_drawn_with_its_sink_and_what_that_guarantees(
+    trigger: str | None, told: str
+) -> None:
+    app = graph(LIVE, serve("out", "s", to=(KEYED,), mode="update", trigger=trigger))
 
     assert to_text(GraphView.of(app)) == (
         "shop: 1 source, 1 serve\n\n"
-        "  s       source · memory · live\n"
-        "  └─ out  serve · kafka · update · at least once, keyed by id"
+        "  s       source · kafka · live\n"
+        f"  └─ out  serve · kafka · {told}"
     )
-    assert CheckView.of(app, ()).guarantees == {"out": "at least once, keyed by id"}
+    assert CheckView.of(app, ()).guarantees == {"out": told.rsplit(" · ", maxsplit=1)[-1]}
+
+
+SOLD = table("t", "s", mode="update", key=("id",))
+FILE = ms.FileSink("out")
+STORES = (KEYED, ms.SQLite("a.db", key="id"), ms.DeltaPath("t", key="id"))
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        (serve("out", "s", to=STORES, mode="update"), []),
+        (serve("out", "s", to=(KEYED, FILE)), []),
+        (serve("out", "s", to=(FILE,), mode="update"), ["STORE_MODE"]),
+        (serve("out", "s", to=(KEYED,), mode="complete"), ["STORE_MODE"]),
+        (serve("out", "s", to=(ms.Kafka("t"),), mode="update"), ["STORE_MODE"]),
+        (
+            serve("out", "s", to=(ms.Kafka("t", format="text", envelope="debezium"),)),
+            ["STORE_MODE"],
+        ),
+        (serve("out", "s", to=(ms.FileSink("out", "xml"),)), ["FORMAT_REFUSED"]),  # type: ignore[arg-type]
+        (serve("out", "s", to=(KEYED, ms.Console())), []),
+        (serve("out", "s", to=(ms.Console(), ms.Console())), ["SEVERAL_SINKS"]),
+        (serve("out", "t", to=STORES, mode="update"), []),
+        (serve("out", "t", to=STORES[1:], mode="complete"), []),
+        (serve("out", "t", to=STORES), ["SERVED_CHANGES"]),
+        (serve("out", "t", to=(ms.Console(),), mode="complete"), ["SERVED_CHANGES"]),
+        (
+            serve("out", "t", to=(KEYED, ms.SQLite("a.db", key="n")), mode="update"),
+            ["SERVED_CHANGES"],
+        ),
+    ],
+)
+def test_what_each_sink_can_do_is_known_without_asking_it(
+    served: Serve, expected: list[str]
+) -> None:
+    assert [error.code for error in faults(graph(source("s"), SOLD, served))] == expected
+
+
+def test_without_batches_spark_writes_and_cannot_do_all_of_it() -> None:
+    sink = ms.Kafka("t", key="id", delete_when="id = 1", envelope="debezium")
+
+    found = faults(graph(LIVE, serve("out", "s", to=(sink,), trigger="realtime")))
+
+    assert [error.code for error in found] == ["STORE_MODE", "STORE_MODE"]
 
 
 def test_a_function_is_served_under_its_name_and_stays_as_it_is() -> None:
@@ -61,13 +120,6 @@ def test_a_function_is_served_under_its_name_and_stays_as_it_is() -> None:
     assert (declared.name, declared.reads) == ("out", ("orders",))
     assert (declared.to, declared.mode, declared.trigger) == ((ms.Console(),), "append", "1 minute")
     assert out is declared.build
-
-
-LIVE = source("s", live=True, connector=ms.Kafka("s", schema="id BIGINT"))
-RULED = source(
-    "s", live=True, connector=ms.Kafka("s", schema="id BIGINT"), expect=Expectations({"r": "id"})
-)
-TICKS = source("s", live=True, connector=ms.Rate())
 
 
 @pytest.mark.parametrize(

@@ -14,5 +14,12 @@ SAMPLES = (
     NotASinkError("latest", got="str", at=Location("app.py", 11)),
     SeveralSinksError("latest", sinks=2, at=Location("app.py", 11)),
     ServedInputError("again", reads="latest", at=Location("app.py", 16)),
-    ServedChangesError("latest", reads="sold", reads_mode="update", at=Location("app.py", 19)),
+    ServedChangesError(
+        "latest",
+        reads="sold",
+        reads_mode="update",
+        why="in a mode that only adds",
+        use="mode='update' with a key tells of changes; mode='complete' replaces all rows",
+        at=Location("app.py", 19),
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,11 @@ from millstream.lake.home import Home
 from millstream.lake.outbox import Outbox
 from millstream.lake.staging import Staged
 from millstream.model.dataset import Serve
+from millstream.run.changes import ChangeLog, Changes
 from millstream.run.stores import Served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 NUMBERS = itertools.count()
@@ -77,10 +79,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture(params=["files", pytest.param("servers", marks=pytest.mark.services)])
 def sinks(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
-    """Two stores: of SQLite, or one of Postgres and one of Redis."""
+    """Two stores: of SQLite and Delta, or of Postgres and Redis."""
     if request.param == "files":
         one = ms.SQLite(str(tmp_path / "one.db"), key="id")
-        return one, ms.SQLite(str(tmp_path / "two.db"), key="id")
+        return one, ms.DeltaPath(str(tmp_path / "two"), key="id")
     name = f"served_{next(NUMBERS)}"
     postgres, redis = (request.getfixturevalue(server) for server in ("postgres", "redis"))
     return ms.Postgres(postgres.dsn, name, key="id"), ms.Redis(redis.url, "id", name)
@@ -163,32 +165,40 @@ def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
     assert rows_in(sinks[0]) == [{"id": 1, "text": "c"}]
 
 
+@pytest.mark.parametrize(
+    ("made", "remedy"),
+    [
+        (
+            lambda store: ms.SQLite(f"{store}/one.db", key="id"),
+            "DROP TABLE \"items\"; DELETE FROM millstream_fence WHERE target = 'items'",
+        ),
+        (lambda store: ms.DeltaPath(f"{store}/delta", key="id"), "rm -r "),
+        (lambda store: ms.FileSink(f"{store}/files"), "files/_millstream/items.*`"),
+    ],
+    ids=["sqlite", "delta", "files"],
+)
 def test_a_restored_store_and_a_reset_checkpoint_are_refused_with_the_remedy(
-    place: Place, tmp_path: Path
+    place: Place, tmp_path: Path, made: Callable[[Path], Any], remedy: str
 ) -> None:
-    file, wal = tmp_path / "one.db", tmp_path / "one.db-wal"
-    sinks = [ms.SQLite(str(file), key="id")]
-    served = place.served(sinks[0])
-    served.commit(place.staged((1, "a")), 0, QUERY)
-    served.close()
-    backup = file.read_bytes()
-    assert not wal.exists()
-    for batch in (1, 2):
-        served = place.served(sinks[0])
-        served.commit(place.staged((1, "b")), batch, QUERY)
-        served.close()
+    store, backup = tmp_path / "store", tmp_path / "backup"
+    store.mkdir()
+    sink = made(store)
     for batch in range(3):
+        served = place.served(sink)
+        served.commit(place.staged((batch, "b")), batch, QUERY)
+        served.close()
         place.plan(batch, committed=True)
-    file.write_bytes(backup)
+        if batch == 0:
+            shutil.copytree(store, backup)
+    shutil.rmtree(store)
+    shutil.copytree(backup, store)
 
     with pytest.raises(StoreRestoredError, match="holds batches up to 0, but the checkpoint has"):
-        place.served(sinks[0]).hold_to_checkpoint()
+        place.served(sink).hold_to_checkpoint()
     (place.log.path / "metadata").write_text(json.dumps({"id": QUERY.replace("5", "6")}))
     with pytest.raises(StoreAheadError, match="of another checkpoint") as told:
-        place.served(sinks[0]).hold_to_checkpoint()
-    assert "DROP TABLE \"items\"; DELETE FROM millstream_fence WHERE target = 'items'" in str(
-        told.value
-    )
+        place.served(sink).hold_to_checkpoint()
+    assert remedy in str(told.value)
 
 
 def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
@@ -204,3 +214,20 @@ def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
     assert outbox.kept(QUERY, 8, ["id", "text"]) is None
     assert outbox.kept("another", 7, ["id", "text"]) is None
     assert outbox.kept(QUERY, 7, ["id", "text", "more"]) is None
+
+
+def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> None:
+    log = ChangeLog.begin(place.home, "items")
+    served: Any = SimpleNamespace(
+        key=("id",),
+        serve=SimpleNamespace(name="items", at=Location("app.py", 9)),
+        outbox=log.outbox,
+        has_changes=True,
+        mark=lambda frame: frame,
+        compute=lambda frame, folder: place.staged((1, "a"), (1, "b")),
+    )
+
+    with pytest.raises(KeyNotUniqueError):
+        Changes(served, log).stage(SimpleNamespace(columns=["id", "text"]), 0)  # type: ignore[arg-type]
+
+    assert (log.committed, log.planned, len(log.query_id)) == (-1, -1, 32)

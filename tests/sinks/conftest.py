@@ -6,8 +6,11 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.sinks.stores import OPENED
+from tests.sinks.stores import OPENED, make_topic
 
+from millstream.connectors.deltapath import DeltaPath
+from millstream.connectors.kafka import Kafka
+from millstream.sinks.files import FileSink
 from millstream.sinks.postgres import Postgres
 from millstream.sinks.redis import Redis
 from millstream.sinks.sqlite import SQLite
@@ -30,6 +33,13 @@ SERVED = [
     pytest.param("postgres", id="postgres", marks=pytest.mark.services),
     pytest.param("redis", id="redis", marks=pytest.mark.services),
 ]
+BY_KEY = [
+    *SERVED,
+    pytest.param("delta", id="delta"),
+    pytest.param("kafka", id="kafka", marks=pytest.mark.kafka),
+]
+"""Stores whose rows change by key."""
+EVERY = [*BY_KEY, pytest.param("files", id="files")]
 
 
 @pytest.fixture(params=SERVED)
@@ -39,11 +49,20 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
 
     def made(*, name: str = "items", **options: Any) -> Any:
         table = f"{name}_{number}"
-        if kind == "sqlite":
-            return SQLite(str(tmp_path / f"{name}.db"), table=table, **options)
-        server = request.getfixturevalue(kind)
-        if kind == "postgres":
-            return Postgres(server.dsn, table=table, **options)
+        match kind:
+            case "sqlite":
+                return SQLite(str(tmp_path / f"{name}.db"), table=table, **options)
+            case "delta":
+                return DeltaPath(str(tmp_path / name), **options)
+            case "files":
+                return FileSink(str(tmp_path / name), "json")
+        server = request.getfixturevalue("broker" if kind == "kafka" else kind)
+        match kind:
+            case "kafka":
+                make_topic(server.servers, table)
+                return Kafka(table, server.servers, **options).in_batches()
+            case "postgres":
+                return Postgres(server.dsn, table=table, **options)
         return Redis(server.url, prefix=table, **options)
 
     return made

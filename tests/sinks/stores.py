@@ -1,12 +1,15 @@
-"""Stores of three kinds, driven as the contract suite and the tests drive them."""
+"""Stores of every kind, driven as the contract suite and the tests drive them."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from millstream.errors import Location
 from millstream.sinks.fence import Driver, Turn
@@ -15,12 +18,8 @@ from millstream.sinks.shape import Column, Shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from millstream.sinks.postgres import Postgres
-    from millstream.sinks.redis import Redis
-    from millstream.sinks.sqlite import SQLite
+    from millstream.model.dataset import StoreSink as AnySink
     from millstream.sinks.store import Refused, Store, Written
-
-    AnySink = SQLite | Postgres | Redis
 
 OPENED: list[Any] = []
 """What is closed when a test is over."""
@@ -70,10 +69,11 @@ def opened(sink: AnySink, epoch: int = 1, **of: Any) -> Store:
     return store
 
 
-def row_of(sink: AnySink, **key: Any) -> dict[str, Any] | None:
+def row_of(sink: Any, **key: Any) -> dict[str, Any] | None:
     reader = sink.reader("items")
     try:
-        return reader.get(key)
+        row: dict[str, Any] | None = reader.get(key)
+        return row
     finally:
         reader.close()
 
@@ -125,9 +125,64 @@ def rows_in(sink: Any, name: str = "items") -> list[dict[str, Any]]:
                 db.close()
         case "Postgres":
             rows = _of_postgres(sink, name)
+        case "DeltaPath":
+            rows = DeltaTable(sink.path).to_pyarrow_table().to_pylist()
+        case "FileSink":
+            lines = [f.read_text().splitlines() for f in Path(sink.path).glob("*.json")]
+            rows = [json.loads(line) for some in lines for line in some]
+        case "Topic":
+            rows = _latest(records_of(sink)) if sink.key else values_of(sink)
         case _:
             rows = _of_redis(sink, name)
     return sorted(rows, key=lambda row: str(next(iter(row.values()))))
+
+
+def every_row_in(sink: Any) -> list[dict[str, Any]]:
+    """Give all rows of a store; of a topic, all records and not the last of each key."""
+    return values_of(sink) if type(sink).__name__ == "Topic" else rows_in(sink)
+
+
+def records_of(sink: Any) -> list[tuple[bytes | None, bytes | None]]:
+    """Give the committed records of a topic, as any consumer would."""
+    import confluent_kafka as kafka
+
+    settings = {
+        **sink.client,
+        "group.id": "tests",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 20,
+    }
+    consumer = kafka.Consumer(settings)
+    consumer.assign([kafka.TopicPartition(sink.name, 0, 0)])
+    found = []
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        found.append((message.key(), message.value()))
+    consumer.close()
+    return found
+
+
+def values_of(sink: Any) -> list[dict[str, Any]]:
+    return [_in_full(json.loads(value)) for _, value in records_of(sink) if value is not None]
+
+
+def _in_full(row: dict[str, Any]) -> dict[str, Any]:
+    """Give the fields back that a record lacks because they are null."""
+    return {"id": None, "text": None} | row
+
+
+def _latest(records: list[tuple[bytes | None, bytes | None]]) -> list[dict[str, Any]]:
+    by_key = dict(records)
+    return [_in_full(json.loads(value)) for value in by_key.values() if value is not None]
+
+
+def make_topic(servers: str, name: str, **config: str) -> None:
+    from confluent_kafka import admin
+
+    of: Any = admin
+    client = of.AdminClient({"bootstrap.servers": servers})
+    client.create_topics([of.NewTopic(name, 1, config=config)])[name].result()
 
 
 def _of_postgres(sink: Any, name: str) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from millstream.errors import (
     UnknownSourceError,
     ValueRefusedError,
 )
-from millstream.model.dataset import Following, Serve, Source, StoreSink
+from millstream.model.dataset import BatchedSink, Following, Serve, Source, StoreSink
 from millstream.model.duration import parse_duration, to_text
 from millstream.model.schema import Schema
 from millstream.settings.profile import got, joined
@@ -107,16 +107,17 @@ class _Reader:
         """Have a served answer go to one store instead of where the code says."""
         at, before = next(iter(said.values())).at, len(self.faults)
         entries = {path: entry for path, entry in said.items() if path}
-        stores = [sink for sink in serve.to if isinstance(sink, StoreSink)]
+        stores = [sink for sink in serve.to if isinstance(sink, StoreSink | BatchedSink)]
         try:
             kind = self._store_kind(serve, entries.pop(("kind",), None), at)
             stays = stores[0] if stores and type(stores[0]) is kind else None
             given = {key: getattr(stores[0], key) for key in keys_of(kind) if stays}
             if stores and not stays:
-                same = (key for key in _OF_ANY_STORE if key in keys_of(kind))
+                known = (key for key in _OF_ANY_STORE if hasattr(stores[0], key))
+                same = (key for key in known if key in keys_of(kind))
                 given = {key: getattr(stores[0], key) for key in same}
             values = given | self._values(f"serve.{serve.name}", kind, entries)
-            self._refuse_missing(serve.name, kind, {*values, *(path[0] for path in entries)}, at)
+            self._refuse_missing(serve.name, kind, {*values, *(p[0] for p in entries)}, at, "serve")
         except _RefusedError:
             return serve
         return serve if len(self.faults) > before else replace(serve, to=(kind(**values),))
@@ -132,8 +133,7 @@ class _Reader:
             )
         return known[told]
 
-    def _refuse_missing(self, name: str, kind: type, there: set[str], at: Any) -> None:
-        of = "serve" if kind in store_kinds().values() else "source"
+    def _refuse_missing(self, name: str, kind: type, there: set[str], at: Any, of: str) -> None:
         for key in keys_of(kind).values():
             if key.is_required and key.name not in there:
                 told = name_of(kind)
@@ -144,7 +144,8 @@ class _Reader:
         entries = {path: entry for path, entry in said.items() if path}
         kind, given = self._kind(source, entries.pop(("kind",), None), at)
         values = given | self._values(f"sources.{source.name}", kind, entries)
-        self._refuse_missing(source.name, kind, {*values, *(path[0] for path in entries)}, at)
+        there = {*values, *(path[0] for path in entries)}
+        self._refuse_missing(source.name, kind, there, at, "source")
         if len(self.faults) > before:
             raise _RefusedError
         bound = replace(source, connector=kind(**values), bound_at=at)

@@ -46,7 +46,7 @@ def reference() -> str:
     """List the keys as tables in Markdown."""
     lines = ["| key of a profile | says |", "|---|---|"]
     lines += [f"| `{key}` | {told} |" for key, told in KEYS.items()]
-    for name, kind in (*kinds().items(), *store_kinds().items()):
+    for name, kind in {**kinds(), **store_kinds()}.items():
         lines += ["", f'| `kind = "{name}"` | write | default |', "|---|---|---|"]
         lines += [f"| `{key}` | {told} | {default} |" for key, told, default in _rows(kind)]
     return "\n".join(lines) + "\n"

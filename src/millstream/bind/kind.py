@@ -71,8 +71,9 @@ def kinds() -> Mapping[str, type]:
 
 @cache
 def store_kinds() -> Mapping[str, type]:
-    """Find every store whose settings can be written down."""
-    return _found(sinks, ("open", "reader"))
+    """Find every sink that is a store, in batches at least, and can be written down."""
+    found = [_found(sinks, ("open",)), *(_found(connectors, (o,)) for o in ("open", "in_batches"))]
+    return dict(sorted((name, kind) for some in found for name, kind in some.items()))
 
 
 def _found(room: types.ModuleType, offers: Sequence[str]) -> dict[str, type]:

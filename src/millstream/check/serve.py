@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
 from millstream.errors import ServedChangesError, ServedInputError, SeveralSinksError
-from millstream.model.dataset import Serve, SparkSink, StoreSink, Table
+from millstream.model.dataset import Serve, ShownSink, Source, SparkSink, StoreSink, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from millstream.errors import MillstreamError
+    from millstream.model.dataset import Dataset
     from millstream.model.graph import Graph
 
 
@@ -23,21 +24,49 @@ def served_inputs(graph: Graph) -> Iterator[ServedInputError]:
                 yield ServedInputError(dataset.name, reads=name, at=dataset.at)
 
 
-def served_changes(graph: Graph) -> Iterator[ServedChangesError]:
-    """Answers served from tables whose rows change."""
+def served_changes(graph: Graph) -> Iterator[MillstreamError]:
+    """Answers made from rows that change, served in a way that cannot say so."""
     if graph.cycle:
         return
     for serve in graph.serves:
-        for name in stored_inputs(graph, serve.name):
-            reads = graph.datasets[name]
-            if isinstance(reads, Table) and reads.mode != "append":
-                yield ServedChangesError(serve.name, reads=name, reads_mode=reads.mode, at=serve.at)
+        inputs = [graph.datasets[name] for name in stored_inputs(graph, serve.name)]
+        for reads in inputs:
+            if not isinstance(reads, Table) or reads.mode == "append":
+                continue
+            if fault := _unable_to_change(graph, serve, inputs):
+                why, use = fault
+                yield ServedChangesError(
+                    serve.name,
+                    reads=reads.name,
+                    reads_mode=reads.mode,
+                    why=why,
+                    use=use,
+                    at=serve.at,
+                )
+
+
+def _unable_to_change(
+    graph: Graph, serve: Serve, inputs: Sequence[Dataset]
+) -> tuple[str, str] | None:
+    """Say why changes cannot be served, and what to do."""
+    sinks = graph.sinks_of(serve)
+    if live := [i.name for i in inputs if isinstance(i, Source) and i.live]:
+        return f"and {live[0]!r}, which is live", f"land {live[0]!r}: leave live=True out"
+    if all(isinstance(sink, SparkSink) for sink in sinks):
+        return "to a sink of Spark's, which only adds", "serve it to a store"
+    if serve.mode not in ("update", "complete"):
+        use = "mode='update' with a key tells of changes; mode='complete' replaces all rows"
+        return "in a mode that only adds", use
+    keys = {tuple(sink.key) for sink in sinks if isinstance(sink, StoreSink)}
+    if serve.mode == "update" and len(keys) > 1:
+        return "to stores with other keys each", "declare a serve for each key"
+    return None
 
 
 def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
     """Whatever the sinks find wrong with their own settings."""
     for serve in graph.serves:
-        for sink in serve.to:
+        for sink in graph.sinks_of(serve):
             if isinstance(sink, SparkSink):
                 yield from sink.sink_faults(serve.name, serve.at)
             if isinstance(sink, StoreSink):
@@ -47,5 +76,8 @@ def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
 def several_sinks(graph: Graph) -> Iterator[SeveralSinksError]:
     """Answers that Spark itself would have to write to several sinks."""
     for serve in graph.serves:
-        if len(serve.to) > 1 and any(isinstance(sink, SparkSink) for sink in serve.to):
+        sinks = graph.sinks_of(serve)
+        by_spark = [sink for sink in sinks if isinstance(sink, SparkSink)]
+        is_beside = len(by_spark) < len(sinks) and all(isinstance(s, ShownSink) for s in by_spark)
+        if len(sinks) > 1 and by_spark and not is_beside:
             yield SeveralSinksError(serve.name, sinks=len(serve.to), at=serve.at)

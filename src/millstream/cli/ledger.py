@@ -16,9 +16,10 @@ from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
-    from millstream.lake.ledger import SourceEntry, TableEntry
+    from millstream.lake.ledger import ServeEntry, SourceEntry, TableEntry
 
 _SOURCES = ("source", "batches", "input", "ok", "late", "future", "malformed", "rejected", "")
+_SERVES = ("serve", "batches", "input", "written", "quarantined", "", "store")
 _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "", "rules")
 
 
@@ -49,12 +50,15 @@ def read(home: Home) -> LedgerView:
 
 def show(view: LedgerView) -> None:
     """Print a ledger."""
-    if view.sources:
-        print_table(_SOURCES, [_source(entry) for entry in view.sources])
-    if view.sources and view.tables:
-        print()
-    if view.tables:
-        print_table(_TABLES, [_table(entry) for entry in view.tables])
+    parts = (
+        (_SOURCES, [_source(entry) for entry in view.sources]),
+        (_TABLES, [_table(entry) for entry in view.tables]),
+        (_SERVES, [_serve(entry) for entry in view.serves]),
+    )
+    for number, (head, rows) in enumerate(part for part in parts if part[1]):
+        if number:
+            print()
+        print_table(head, rows)
     print(f"\n  {'✓ balanced' if view.is_balanced else '✗ NOT BALANCED'}: {view.home}")
 
 
@@ -68,6 +72,12 @@ def _table(entry: TableEntry) -> list[str]:
     rules = " · ".join(f"{count} {rule!r}" for rule, count in entry.rules.items())
     balance = _balance(balanced=entry.is_balanced)
     return [entry.name, *(str(count) for count in counts), balance, rules]
+
+
+def _serve(entry: ServeEntry) -> list[str]:
+    counts = (entry.batches, entry.input, entry.written, entry.quarantined)
+    balance = _balance(balanced=entry.is_balanced)
+    return [entry.name, *(str(count) for count in counts), balance, entry.store]
 
 
 def _balance(*, balanced: bool) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -51,6 +51,14 @@ class Console:
         """Any columns will do."""
         return ()
 
+    def show(self, batch: int, parts: Iterable[Any]) -> None:
+        """Print the first rows of Arrow tables as Spark prints them."""
+        rows: list[dict[str, Any]] = []
+        for part in parts:
+            rows += part.slice(0, self.rows + 1 - len(rows)).to_pylist()
+        line = "-" * 43
+        print(line, f"Batch: {batch}", line, *_drawn(rows, self.rows), sep="\n", file=sys.stderr)  # noqa: T201 - that is the sink
+
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """Give Spark's writer to the console."""
         jvm: Any = frame.sparkSession.sparkContext._jvm
@@ -58,6 +66,33 @@ class Console:
         if layout:
             _echo(Path(layout).with_name("spark.log"))
         return frame.writeStream.format("console").options(numRows=self.rows, truncate=False)
+
+
+def _drawn(rows: list[dict[str, Any]], most: int) -> Iterator[str]:
+    r"""Draw rows as a table.
+
+    >>> print(*_drawn([{"n": 1}, {"n": None}], 1), sep="\n")
+    +---+
+    |n  |
+    +---+
+    |1  |
+    +---+
+    only showing top 1 row
+    """
+    names = list(rows[0]) if rows else []
+    cells = [[_cell(row[name]) for name in names] for row in rows[:most]]
+    widths = [max(3, *map(len, column)) for column in zip(names, *cells, strict=True)]
+    rule = f"+{'+'.join('-' * width for width in widths)}+"
+    lines = ["|".join(map(str.ljust, line, widths)) for line in (names, *cells)]
+    yield from (rule, f"|{lines[0]}|", rule, *(f"|{line}|" for line in lines[1:]))
+    if cells:
+        yield rule
+    if len(rows) > most:
+        yield f"only showing top {most} row{'' if most == 1 else 's'}"
+
+
+def _cell(value: Any) -> str:
+    return "NULL" if value is None else str(value)
 
 
 class Echo:

@@ -6,10 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from millstream.connectors.avro import AvroFiles, avro_faults, read_avro
-from millstream.errors import BrokerUnreachableError, FormatRefusedError, TopicMissingError
+from millstream.errors import (
+    BrokerUnreachableError,
+    FormatRefusedError,
+    StoreModeError,
+    TopicMissingError,
+)
 from millstream.model.dataset import AvroOptions, Codec
 from millstream.model.schema import Schema
 from millstream.settings.secret import parts_of, revealed
+from millstream.sinks.kafka import WRITTEN, Records, Topic
+from millstream.sinks.option import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +30,6 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
 
 FORMATS = ("json", "avro", "text", "raw")
-WRITTEN = ("json", "text", "raw")
-"""Formats of a sink."""
 RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -32,6 +37,12 @@ RAW = (
 """What Kafka itself knows of a record."""
 
 _ANSWER_WITHIN_MS = 10_000
+_AS_IN_BATCHES = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How times are written, so that records do not depend on the trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ class Kafka:
 
     Only committed records are read, and lost offsets stop the source instead of being skipped.
     As a sink, an answer's rows become records: JSON of all columns, or of `value` alone if text;
-    raw ones need Kafka's own columns. Avro is read, not written.
+    raw ones need Kafka's own columns. Avro is read, not written. In batches a batch is a
+    transaction; without batches, in real time, Spark itself writes, at least once.
     """
 
     topic: str
@@ -51,8 +63,12 @@ class Kafka:
     starting_offsets: Literal["earliest", "latest"] = "earliest"
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     """Spark's own options, such as maxOffsetsPerTrigger, and `kafka.…` for Kafka's client."""
-    key: str | Sequence[str] = ()
+    key: Sequence[str] = ()
     """Of a sink: the columns whose values are the key of a record."""
+    delete_when: str | None = None
+    """Of a sink, a condition in SQL: a row that meets it becomes a tombstone for its key."""
+    envelope: Literal["debezium"] | None = None
+    """Of a sink: whether a value tells what became of the row, with `before`, `after` and `op`."""
     avro: AvroOptions = field(default_factory=AvroOptions)
     """Of a source whose format is Avro."""
     _read: AvroFiles = field(init=False, compare=False, repr=False, default=AvroFiles())
@@ -60,6 +76,7 @@ class Kafka:
     row_wise: ClassVar[tuple[str, ...]] = ("realtime", "continuous")
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", named(self.key))
         if self.format == "avro":
             object.__setattr__(self, "_read", read_avro(self.avro))
         if self.format == "raw":
@@ -160,13 +177,25 @@ class Kafka:
         finally:
             admin.close()
 
-    def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
-        """Records arrive at least once: Spark's sink sends those of a retried batch again."""
-        key = self._key
-        return f"at least once, keyed by {', '.join(key)}" if key else "at least once"
+    def in_batches(self) -> Topic:
+        """Give the topic as a store, which a batch is written to exactly once."""
+        records, key = Records(self.format, self.envelope), tuple(self.key)
+        servers = self.bootstrap_servers
+        return Topic(self.topic, servers, records, key, self.delete_when, self.options)
+
+    def guarantee(self, trigger: Trigger) -> str:
+        """Records arrive once; without batches at least once: Spark sends again what is retried."""
+        if not trigger.is_row_wise:
+            return self.in_batches().guarantee(trigger)
+        return f"at least once, keyed by {', '.join(self.key)}" if self.key else "at least once"
 
     def sink_faults(self, serve: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that cannot be written."""
+        """A format that cannot be written, or what Spark's own sink cannot do."""
+        for option in ("delete_when", "envelope"):
+            if getattr(self, option):
+                why = f"Spark itself writes there without batches, and it knows no {option}"
+                use = f"leave {option} out, or run it with a trigger that has batches"
+                yield StoreModeError("Kafka", serve=serve, why=why, use=use, at=at)
         if self.format not in WRITTEN:
             yield FormatRefusedError(
                 self.format, source=serve, allowed=WRITTEN, at=at, kind="serve"
@@ -174,17 +203,18 @@ class Kafka:
 
     def columns(self) -> tuple[str, ...]:
         """The key; and what text and raw records are made of."""
-        return self._key if self.format == "json" else (*self._key, "value")
+        return (*self.key, *(() if self.format == "json" else ("value",)))
 
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """Give Spark's writer to the topic."""
         from pyspark.sql import functions as F
 
-        columns = {"value": F.to_json(F.struct("*")) if self.format == "json" else F.col("value")}
-        if self._key:
-            is_one = len(self._key) == 1
-            key = F.col(self._key[0]).cast("string") if is_one else F.to_json(F.struct(*self._key))
-            columns["key"] = key
+        columns = {"value": F.col("value")}
+        if self.format == "json":
+            columns["value"] = F.to_json(F.struct("*"), _AS_IN_BATCHES)
+        if key := self.key:
+            one, several = F.col(key[0]).cast("string"), F.to_json(F.struct(*key), _AS_IN_BATCHES)
+            columns["key"] = one if len(key) == 1 else several
         elif self.format == "raw":
             columns |= {name: F.col(name) for name in ("key", "headers") if name in frame.columns}
         records = frame.select(*(column.alias(name) for name, column in columns.items()))
@@ -195,10 +225,6 @@ class Kafka:
         }
         writer = records.writeStream.format("kafka")
         return writer.options(includeHeaders="headers" in columns, **options)
-
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
     @property
     def addresses(self) -> tuple[str, ...]:

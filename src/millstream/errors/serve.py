@@ -13,7 +13,8 @@ class NotASinkError(DeclarationError):
     def __init__(self, serve: str, *, got: str, at: Location) -> None:
         super().__init__(
             f"serve {serve!r} has to={got}",
-            fix="serve it to ms.SQLite, ms.Postgres, ms.Redis, ms.Kafka or ms.Console",
+            fix="serve it to ms.SQLite, ms.Postgres, ms.Redis, ms.Kafka, ms.DeltaPath, ms.FileSink "
+            "or ms.Console",
             at=at.of("to"),
         )
 
@@ -45,13 +46,15 @@ class ServedInputError(DeclarationError):
 
 
 class ServedChangesError(DeclarationError):
-    """An answer is served from a table whose rows change."""
+    """An answer made from rows that change is served in a way that only adds rows."""
 
     code = "SERVED_CHANGES"
 
-    def __init__(self, serve: str, *, reads: str, reads_mode: str, at: Location) -> None:
+    def __init__(
+        self, serve: str, *, reads: str, reads_mode: str, why: str, use: str, at: Location
+    ) -> None:
         super().__init__(
-            f"serve {serve!r} reads {reads!r}, whose rows change (mode={reads_mode!r})",
-            fix=f"serve what {reads!r} itself reads, with the query of {reads!r} and mode='update'",
+            f"serve {serve!r} reads {reads!r}, whose rows change (mode={reads_mode!r}), {why}",
+            fix=use,
             at=at.of("from", reads),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -33,7 +34,7 @@ _GONE = "_gone"
 _TRIES = 5
 _HISTORY_STEP = 50
 
-__all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_facts"]
+__all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_facts", "last_told"]
 
 
 class FencedTable:
@@ -227,16 +228,30 @@ class FencedTable:
         # a commit of anyone else in between is refused, and then the epoch is looked at again.
         for left in reversed(range(_TRIES)):
             self._table.update_incremental()
-            self._refuse_if_overtaken()
+            fenced = self._fenced(properties)
             try:
-                act(properties)
+                act(fenced)
             except CommitFailedError:
                 if left == 0:
                     raise
-            else:
-                self._table.update_incremental()
+                continue
+            self._table.update_incremental()
+            if self._has(fenced):
                 write_checksum(self.path / "_delta_log", self.version)
                 return
+            # A merge that meets no row commits nothing, and the batch would be taken for missing.
+            act = partial(self._write, [], "append")
+        raise AssertionError
+
+    def _has(self, properties: CommitProperties) -> bool:
+        wanted = properties.app_transactions or []
+        there = ((self._table.transaction_version(t.app_id), t.version) for t in wanted)
+        return all(version is not None and version >= least for version, least in there)
+
+    def _fenced(self, properties: CommitProperties) -> CommitProperties:
+        """Look at who was here last; give what the commit is to carry."""
+        self._refuse_if_overtaken()
+        return properties
 
     def _refuse_if_overtaken(self) -> None:
         epoch = self._table.transaction_version(EPOCH) or 0
@@ -246,13 +261,19 @@ class FencedTable:
 
 def last_facts(table: DeltaTable) -> Facts:
     """Read what the last batch told of a table as it was opened; commits of others are skipped."""
+    told = last_told(table, FACTS)
+    return Facts(**json.loads(told)) if told else Facts()
+
+
+def last_told(table: DeltaTable, name: str) -> str | None:
+    """Read what the last commit that told something under a name told; None if none did."""
     seen, wanted = -1, 1
     while seen < table.version() + 1:
         history = table.history(wanted)
         for commit in history[max(seen, 0) :]:
-            if FACTS in commit:
-                return Facts(**json.loads(commit[FACTS]))
+            if name in commit:
+                return str(commit[name])
         if len(history) <= seen:
             break
         seen, wanted = len(history), wanted + _HISTORY_STEP
-    return Facts()
+    return None

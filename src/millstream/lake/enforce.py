@@ -44,13 +44,36 @@ def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
         ColumnDroppedError: A column is gone, and evolution was not asked for.
         LayoutChangedError: The table is partitioned by other columns.
     """
-    schema = nullable(shape.schema)
+    make_table(path, shape)
+    table = FencedTable(path, name=shape.name, epoch=epoch)
+    added = columns_to_add(table, shape)
+    table.take()
+    if added:
+        table.add_columns(added)
+    return table
+
+
+def make_table(path: Path, shape: Shape) -> None:
+    """Make an empty table, unless there is one."""
     if not is_table(path):
         FencedTable.create(
-            path, schema=schema, partition_by=shape.partition_by, properties=shape.properties
+            path,
+            schema=nullable(shape.schema),
+            partition_by=shape.partition_by,
+            properties=shape.properties,
         )
-    table = FencedTable(path, name=shape.name, epoch=epoch)
-    added = _compare(_columns(table.schema), _columns(schema), shape)
+
+
+def columns_to_add(table: FencedTable, shape: Shape) -> str | None:
+    """Hold an answer to a table; give the columns that it lacks, as Spark's JSON, if any.
+
+    Raises:
+        SchemaChangedError: A column has another type.
+        ColumnAddedError: A column is new, and evolution was not asked for.
+        ColumnDroppedError: A column is gone, and evolution was not asked for.
+        LayoutChangedError: The table is partitioned by other columns.
+    """
+    added = _compare(_columns(table.schema), _columns(nullable(shape.schema)), shape)
     if table.partition_by != shape.partition_by:
         raise LayoutChangedError(
             shape.name,
@@ -59,10 +82,7 @@ def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
             now=str(list(shape.partition_by)),
             at=shape.at,
         )
-    table.take()
-    if added:
-        table.add_columns(json.dumps({"type": "struct", "fields": added}))
-    return table
+    return json.dumps({"type": "struct", "fields": added}) if added else None
 
 
 def nullable(schema: str) -> str:

@@ -73,6 +73,14 @@ class Home:
         """Where Spark writes the files of a batch before they are committed."""
         return self.path / "staging" / query
 
+    def changes(self, query: str) -> Path:
+        """Where is noted what was told of an answer that is made from changing rows."""
+        return self.path / "changes" / query
+
+    def served(self, query: str) -> Path:
+        """Where is noted what the stores of an answer told."""
+        return self.path / "served" / f"{query}.json"
+
     def connector(self, source: str) -> Path:
         """Where the connector of a source keeps what it needs."""
         return self.path / "sources" / source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ from millstream.lake.log import facts_of
 from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from millstream.lake.home import Home
+    from millstream.lake.log import Facts
 
 RULE = "rule: "
 """What the count of a rule's violations is filed under."""
@@ -55,16 +57,40 @@ class TableEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ServeEntry:
+    """What became of the answers served to one store, as that store tells it."""
+
+    name: str
+    store: str
+    batches: int
+    input: int
+    """Rows that it was to have."""
+    written: int
+    quarantined: int
+    """Rows that it refused."""
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every row was written or put aside."""
+        return self.input == self.written + self.quarantined
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """All entries of a home."""
 
     sources: tuple[SourceEntry, ...]
     tables: tuple[TableEntry, ...]
+    serves: tuple[ServeEntry, ...] = ()
 
     @property
     def is_balanced(self) -> bool:
         """Whether nothing is unaccounted for."""
-        return all(s.is_balanced for s in self.sources) and all(t.is_balanced for t in self.tables)
+        return (
+            all(source.is_balanced for source in self.sources)
+            and all(table.is_balanced for table in self.tables)
+            and all(serve.is_balanced for serve in self.serves)
+        )
 
 
 def read_ledger(home: Home) -> Ledger:
@@ -90,4 +116,24 @@ def read_ledger(home: Home) -> Ledger:
             rules=rules,
         )
         tables.append(entry)
-    return Ledger(tuple(sources), tuple(tables))
+    return Ledger(tuple(sources), tuple(tables), tuple(_serves(home)))
+
+
+def note_served(home: Home, name: str, held: Mapping[str, Facts]) -> None:
+    """Note what the stores of an answer told, by their names, for who reads the home alone."""
+    folder = home.served(name).parent
+    folder.mkdir(exist_ok=True)
+    told = {s: {"batches": facts.batch + 1, **_sums(facts)} for s, facts in held.items()}
+    temporary = folder / f".{name}.json"
+    temporary.write_text(json.dumps(told))
+    temporary.replace(home.served(name))
+
+
+def _serves(home: Home) -> Iterator[ServeEntry]:
+    for file in sorted(home.served("").parent.glob("[!.]*.json")):
+        for store, told in json.loads(file.read_text()).items():
+            yield ServeEntry(file.stem, store, **told)
+
+
+def _sums(facts: Facts) -> dict[str, int]:
+    return {name: facts.totals.get(name, 0) for name in ("input", "written", "quarantined")}

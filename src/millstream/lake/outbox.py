@@ -42,6 +42,14 @@ class Outbox:
         files = tuple(DataFile.read(self.folder / name, {}) for name in told["files"])
         return Staged(files, told["seen"], told["digest"])
 
+    def has(self, query_id: str, batch: int) -> bool:
+        """Tell whether a batch was computed."""
+        try:
+            told = json.loads((self.folder / _MANIFEST).read_text())
+        except FileNotFoundError:
+            return False
+        return bool((told["query_id"], told["batch"]) == (query_id, batch))
+
     def keep(self, staged: Staged, query_id: str, batch: int, columns: Sequence[str]) -> None:
         """Make a batch durable, as it is to be delivered."""
         for file in staged.files:
@@ -55,11 +63,7 @@ class Outbox:
             "files": [file.path.name for file in staged.files],
         }
         # Staging empties the folder first: there is never an older manifest to be mistaken for it.
-        temporary = self.folder / f".{_MANIFEST}"
-        temporary.write_text(json.dumps(told))
-        _sync(temporary)
-        temporary.replace(self.folder / _MANIFEST)
-        sync_folder(self.folder)
+        write_durably(self.folder / _MANIFEST, json.dumps(told))
 
 
 def parts_of(files: Sequence[DataFile]) -> Iterator[pa.Table]:
@@ -71,6 +75,15 @@ def parts_of(files: Sequence[DataFile]) -> Iterator[pa.Table]:
         with pq.ParquetFile(file.path) as read:
             for batch in read.iter_batches(_PART_ROWS):
                 yield pa.Table.from_batches([batch])
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Put a text in the place of a file, in one step, and force it to disk."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text)
+    _sync(temporary)
+    temporary.replace(path)
+    sync_folder(path.parent)
 
 
 def _sync(path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
     from pathlib import Path
 
@@ -145,6 +145,15 @@ class Sink(Protocol):
 
 
 @runtime_checkable
+class DemandingSink(Protocol):
+    """A sink that needs certain columns."""
+
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns that an answer must have."""
+        ...
+
+
+@runtime_checkable
 class SparkSink(Sink, Protocol):
     """A sink that Spark itself writes to, without a fence: what is retried arrives again."""
 
@@ -158,6 +167,15 @@ class SparkSink(Sink, Protocol):
 
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """Give Spark's writer for a stream."""
+        ...
+
+
+@runtime_checkable
+class ShownSink(Sink, Protocol):
+    """A sink that can show the rows of a batch beside the stores that have it."""
+
+    def show(self, batch: int, parts: Iterable[Any]) -> None:
+        """Show some rows of Arrow tables."""
         ...
 
 
@@ -193,8 +211,32 @@ class StoreSink(Sink, Protocol):
         """Connect one driver; make the place for the rows, or hold the answer to it."""
         ...
 
+
+@runtime_checkable
+class ReadableSink(StoreSink, Protocol):
+    """A store in which a row can be looked up by its key."""
+
     def reader(self, dataset: str) -> Any:
         """Connect for look-ups."""
+        ...
+
+
+@runtime_checkable
+class LogSink(Protocol):
+    """A store that keeps whatever is added: two rows with one key are no contradiction."""
+
+    @property
+    def keeps_every_row(self) -> bool:
+        """Whether it does."""
+        ...
+
+
+@runtime_checkable
+class BatchedSink(Sink, Protocol):
+    """A sink that is a store where there are batches, and written by Spark itself where not."""
+
+    def in_batches(self) -> StoreSink:
+        """Give the store."""
         ...
 
 
@@ -310,6 +352,12 @@ class Serve:
     to: tuple[Sink, ...]
     mode: str | None = None
     trigger: str | None = None
+
+    def sinks_in(self, trigger: Trigger) -> tuple[Sink, ...]:
+        """The sinks as they are written to: Spark itself writes only where nothing else can."""
+        if trigger.is_row_wise:
+            return self.to
+        return tuple(s.in_batches() if isinstance(s, BatchedSink) else s for s in self.to)
 
     def mode_in(self, trigger: Trigger) -> str:
         """The mode that was said; else append, or update in real time, which knows no other."""

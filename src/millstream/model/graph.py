@@ -14,6 +14,8 @@ from millstream.model.trigger import Trigger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from millstream.model.dataset import Sink
+
 _SELECTOR = re.compile(r"(?:(\d*)(\+))?([A-Za-z_]\w*)(?:(\+)(\d*))?")
 
 
@@ -92,6 +94,14 @@ class Graph:
         except ValueError:
             return None
         return " or ".join(dict.fromkeys(sink.guarantee(trigger) for sink in serve.to))
+
+    def sinks_of(self, serve: Serve) -> tuple[Sink, ...]:
+        """The sinks of a served answer, as they are written to in the trigger that is declared."""
+        try:
+            trigger = Trigger.parse(self.trigger_of(serve))
+        except ValueError:
+            trigger = Trigger("default")
+        return serve.sinks_in(trigger)
 
     def with_trigger(self, trigger: str) -> Graph:
         """The same with one trigger for everything, whatever the datasets say."""

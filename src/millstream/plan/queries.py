@@ -18,7 +18,7 @@ Kind = Literal["landing", "stream", "recompute", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One thing that runs: a landing, a stream into a table or sink, a table recomputed whole."""
+    """One thing that runs: a landing, a stream into a table or sink, an answer recomputed whole."""
 
     name: str
     kind: Kind
@@ -47,26 +47,27 @@ def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...
 
 def plan_stored(graph: Graph) -> tuple[Query, ...]:
     """Turn a sound graph into the queries whose answers the home holds."""
-    return tuple(query for query in plan(graph) if query.kind != "serve")
+    return tuple(query for query in plan(graph) if not isinstance(query.dataset, Serve))
 
 
 def plan_fenced(graph: Graph) -> tuple[Query, ...]:
     """Turn a sound graph into the queries that write each batch once: all but those of Spark's."""
-    return tuple(query for query in plan(graph) if not _is_written_by_spark(query.dataset))
+    return tuple(query for query in plan(graph) if not _is_written_by_spark(graph, query.dataset))
 
 
-def _is_written_by_spark(dataset: Source | Table | Serve) -> bool:
-    return isinstance(dataset, Serve) and any(isinstance(s, SparkSink) for s in dataset.to)
+def _is_written_by_spark(graph: Graph, dataset: Source | Table | Serve) -> bool:
+    if not isinstance(dataset, Serve):
+        return False
+    return all(isinstance(sink, SparkSink) for sink in graph.sinks_of(dataset))
 
 
 def _kind(graph: Graph, dataset: Source | Table | Serve, after: tuple[str, ...]) -> Kind:
     if isinstance(dataset, Source):
         return "landing"
-    if isinstance(dataset, Serve):
-        return "serve"
     inputs = [graph.datasets[name] for name in after]
-    changing = any(isinstance(i, Table) and i.mode != "append" for i in inputs)
-    return "recompute" if changing else "stream"
+    if any(isinstance(i, Table) and i.mode != "append" for i in inputs):
+        return "recompute"
+    return "serve" if isinstance(dataset, Serve) else "stream"
 
 
 def event_time_of(graph: Graph, name: str) -> EventTime | None:

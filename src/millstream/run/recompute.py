@@ -11,6 +11,7 @@ from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
 from millstream.run.build import Snapshots, answer
+from millstream.run.changes import Changes
 from millstream.run.frontier import frontier_at
 from millstream.run.idle import may_go_on
 
@@ -34,7 +35,7 @@ class RecomputeRun:
     """Batch answers over snapshots; the versions they were made from are in the same commit."""
 
     def __init__(
-        self, query: Query, graph: Graph, spark: SparkSession, home: Home, sink: TableSink
+        self, query: Query, graph: Graph, spark: SparkSession, home: Home, sink: TableSink | Changes
     ) -> None:
         self.name = query.name
         self._query, self._graph, self._spark, self._home = query, graph, spark, home
@@ -73,6 +74,7 @@ class RecomputeRun:
     def drain(self) -> None:
         """Follow the inputs as they are now; not while it looks for changes by itself."""
         assert not self.is_active
+        self._make_ready()
         self._follow()
 
     def ask_to_stop(self) -> None:
@@ -88,18 +90,28 @@ class RecomputeRun:
     def _work(self, trigger: Trigger) -> None:
         pause = trigger.interval.total_seconds() if trigger.interval else _LOOK_EVERY_S
         try:
+            self._make_ready()
             self._follow()
             while trigger.kind != "once" and not self._halt.wait(pause):
                 self._follow()
         except BaseException as error:
             self._raised = error
 
+    def _make_ready(self) -> None:
+        if isinstance(self._sink, Changes):
+            self._sink.hold_to_checkpoint()
+
     def _follow(self) -> None:
+        """Follow until the answer is made from the inputs as they are."""
+        while self._take_step() and not self._halt.is_set():
+            continue
+
+    def _take_step(self) -> bool:
         tables = {n: DeltaTable(str(self._home.table(n))) for n in self._query.after}
         batches = {name: last_facts(table).changed for name, table in tables.items()}
         if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
             self._pass_time({name: table.version() for name, table in tables.items()})
-            return
+            return False
         read = Snapshots(self._graph, self._spark, self._home)
         read.versions.update({name: table.version() for name, table in tables.items()})
         batch = self.facts.batch + 1
@@ -110,6 +122,7 @@ class RecomputeRun:
         self._sink.published = lambda _: told
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
         reach("sink_commit", self._home.path, self.name, batch)
+        return True
 
     def _pass_time(self, versions: Mapping[str, int]) -> None:
         """Tell that more is complete, if inputs that go on without rows have said so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -82,7 +83,11 @@ class _Stage:
             self._schemas[dataset.name] = rows.schema
             return
         if isinstance(dataset, Serve):
-            self._try_out_serve(dataset)
+            serve = replace(dataset, to=self._graph.sinks_of(dataset))
+            if streaming:
+                self._try_out_serve(serve)
+            else:
+                hold_to_sinks(serve, answer(self._graph, serve.name, self._table))
             return
         with made_by(self._graph) as made:
             frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -17,16 +17,16 @@ from millstream.errors import (
     NothingLandedError,
     OvertakenError,
     QueryStoppedError,
-    TaskSlotsError,
 )
 from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import TableSink, open_table_sink
-from millstream.model.dataset import Receiving, Serve, Source, SparkSink, Tasks
+from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
+from millstream.run.changes import ChangeLog, Changes
 from millstream.run.failure import explain
 from millstream.run.frontier import StreamFrontier, following
 from millstream.run.idle import IdleSources, InputWatermark, machine_clock
@@ -36,6 +36,7 @@ from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.serve import ServeRun, hold_to_sinks
+from millstream.run.slots import refuse_if_tasks_would_wait
 from millstream.run.stores import Served
 from millstream.run.supervise import DEFAULT, Restart, Supervised
 
@@ -106,7 +107,7 @@ class Runner:
                 sink.reach_sink(self._spark, query.name, query.dataset.at)
             running = self._open(query)
             self.queries.append(Supervised(query, running, self._trigger(query)))
-        self._refuse_if_tasks_would_wait()
+        refuse_if_tasks_would_wait(self.queries, self._read_directly, self._spark)
 
     def start(self) -> None:
         """Start the queries that have something to read; `watch` starts the others in time."""
@@ -214,24 +215,6 @@ class Runner:
         inputs = [self._graph.datasets[name] for name in query.after]
         return tuple(i for i in inputs if isinstance(i, Source) and i.live)
 
-    def _refuse_if_tasks_would_wait(self) -> None:
-        """Make sure that queries without batches leave a task slot for the others."""
-        busy = [s.query for s in self.queries if s.trigger.is_row_wise]
-        if not busy:
-            return
-        sources = (source for query in busy for source in self._read_directly(query))
-        connectors = (source.connector for source in sources)
-        wanted = sum(c.tasks(self._spark) for c in connectors if isinstance(c, Tasks))
-        wanted += len(busy) < len(self.queries)
-        context = self._spark.sparkContext
-        if wanted > context.defaultParallelism:
-            raise TaskSlotsError(
-                [query.name for query in busy],
-                wanted=wanted,
-                slots=context.defaultParallelism,
-                master=str(context.master),
-            )
-
     def _refuse_if_nothing_landed(self, query: Query) -> None:
         live = {source.name for source in self._read_directly(query)}
         for name in query.after:
@@ -275,8 +258,26 @@ class Runner:
         sink.published = StreamFrontier(table, frame, self._graph, self._home, log)
         return self._stream(table.name, frame, sink, table.mode)
 
-    def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun:
+    def _open_changes(self, query: Query, serve: Serve) -> RecomputeRun:
+        frame = answer(self._graph, serve.name, Snapshots(self._graph, self._spark, self._home))
+        hold_to_sinks(serve, frame)
+        log = ChangeLog.begin(self._home, serve.name)
+        changes = Changes(self._serve_to(serve, frame, log), log)
+        return RecomputeRun(query, self._graph, self._spark, self._home, changes)
+
+    def _serve_to(self, serve: Serve, frame: DataFrame, log: CheckpointLog | ChangeLog) -> Served:
+        served = Served(
+            serve, self._graph.app, frame, log, self._lease, lambda n: self._differs(serve.name, n)
+        )
+        self._served.append(served)
+        served.open()
+        return served
+
+    def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun | RecomputeRun:
         self._refuse_if_nothing_landed(query)
+        serve = replace(serve, to=self._graph.sinks_of(serve))
+        if query.kind == "recompute":
+            return self._open_changes(query, serve)
         trigger = self._trigger(query)
         streams = Streams(self._graph, self._spark, self._home, trigger)
         with made_by(self._graph) as made:
@@ -286,14 +287,9 @@ class Runner:
         FaultsError.raise_for(unfit_operators(serve, trigger, said, frame, made))
         hold_to_mode(serve, frame, serve.mode_in(trigger))
         log = CheckpointLog(self._home.checkpoint(serve.name))
-        for sink in serve.to:
-            if isinstance(sink, SparkSink):
-                return ServeRun(serve, sink, frame, log, self._manner.launch)
-        served = Served(
-            serve, self._graph.app, frame, log, self._lease, lambda n: self._differs(serve.name, n)
-        )
-        self._served.append(served)
-        served.open()
+        if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
+            return ServeRun(serve, serve.to[0], frame, log, self._manner.launch)
+        served = self._serve_to(serve, frame, log)
         return self._stream(serve.name, frame, served, serve.mode or "append")
 
     def _differs(self, name: str, batch: int) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millstream.errors import ColumnMissingError, ColumnReservedError
 from millstream.lake.log import Facts
-from millstream.model.dataset import SparkSink, StoreSink
+from millstream.model.dataset import DemandingSink, StoreSink
 from millstream.observe import Progress
 from millstream.run.build import hold_condition
 from millstream.run.health import make_ready
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from millstream.checkpoint import CheckpointLog
-    from millstream.model.dataset import Serve
+    from millstream.model.dataset import Serve, SparkSink
     from millstream.model.trigger import Trigger
     from millstream.run.query import Launch
 
@@ -134,9 +134,9 @@ def hold_to_sinks(serve: Serve, frame: DataFrame) -> None:
 
 def _needed(serve: Serve) -> Iterator[tuple[str, str]]:
     for sink in serve.to:
-        if isinstance(sink, SparkSink):
+        if isinstance(sink, DemandingSink):
             yield from (("format" if c == "value" else "key", c) for c in sink.columns())
-        elif isinstance(sink, StoreSink):
+        if isinstance(sink, StoreSink):
             yield from (("key", column) for column in sink.key)
             if sink.newest_by:
                 yield "newest_by", sink.newest_by

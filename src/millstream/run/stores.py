@@ -14,16 +14,19 @@ from millstream.crash import reach
 from millstream.errors import KeyNotUniqueError
 from millstream.lake.enforce import Shape as TableShape, open_table
 from millstream.lake.files import DataFile
+from millstream.lake.ledger import note_served
 from millstream.lake.log import Facts
 from millstream.lake.outbox import Outbox, parts_of
 from millstream.lake.staging import digest_without_writing, observe, stage
 from millstream.lake.table import has_double, keys_of
-from millstream.model.dataset import StoreSink
+from millstream.model.dataset import LogSink, ShownSink, StoreSink
+from millstream.run.changes import ChangeLog
 from millstream.sinks.fence import Driver, Turn, hold_to_checkpoint
 from millstream.sinks.shape import GONE, Shape, columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -48,17 +51,21 @@ class Served:
         serve: Serve,
         app: str,
         frame: DataFrame,
-        log: CheckpointLog,
+        log: CheckpointLog | ChangeLog,
         lease: Lease,
         on_difference: Callable[[int], None],
     ) -> None:
-        self._serve, self._log, self._home, self._epoch = serve, log, lease.home, lease.epoch
+        self.serve, self._log, self._home, self._epoch = serve, log, lease.home, lease.epoch
+        self.has_changes = isinstance(log, ChangeLog) and serve.mode == "update"
+        """Whether a batch tells of rows that are gone."""
         self._writer, self._on_difference = f"{app}/{serve.name}", on_difference
         self._schema, self._columns = frame.schema, columns_of(frame.schema.json())
         self._sinks = [sink for sink in serve.to if isinstance(sink, StoreSink)]
-        self._outbox = Outbox(self._home.staging(serve.name))
+        self._shown = [sink for sink in serve.to if isinstance(sink, ShownSink)]
+        self.outbox = Outbox(self._home.staging(serve.name))
         self._stores: list[Store] = []
         self._fences: list[Fence] = []
+        self._inputs: Mapping[str, int] = {}
 
     @property
     def facts(self) -> Facts:
@@ -74,17 +81,19 @@ class Served:
         driver = Driver(self._writer, self._epoch, self._log.query_id or "")
         for sink in self._sinks:
             shape = Shape(
-                self._serve.name,
-                self._serve.mode or "append",
+                self.serve.name,
+                self.serve.mode or "append",
                 self._columns,
                 tuple(sink.key),
-                self._serve.at,
+                self.serve.at,
                 evolve=sink.evolve,
                 newest_by=sink.newest_by,
+                schema=self._schema.json(),
             )
             self._stores.append(sink.open(shape, driver))
             self._fences.append(self._stores[-1].take())
-        reach("table_taken", self._home.path, self._serve.name)
+        self._note()
+        reach("table_taken", self._home.path, self.serve.name)
 
     def close(self) -> None:
         """Let all connections go."""
@@ -113,27 +122,33 @@ class Served:
 
     def stage(self, frame: DataFrame, batch: int) -> Staged:
         """Compute a batch and keep it, unless it was computed before and one store may have it."""
-        marked, query_id = self._mark(frame), self._log.query_id or ""
-        seen, observation = observe(marked, {}, frame.columns)
-        if kept := self._outbox.kept(query_id, batch, marked.columns):
-            if digest_without_writing(seen, observation) != kept.digest:
+        marked, query_id = self.mark(frame), self._log.query_id or ""
+        if kept := self.outbox.kept(query_id, batch, marked.columns):
+            if digest_without_writing(*observe(marked, {}, frame.columns)) != kept.digest:
                 self._on_difference(batch)
             return kept
-        staged = stage(seen, observation, self._outbox.folder)
-        self._outbox.keep(staged, query_id, batch, marked.columns)
+        staged = self.compute(frame, self.outbox.folder)
+        self.outbox.keep(staged, query_id, batch, marked.columns)
         return staged
+
+    def compute(self, frame: DataFrame, folder: Path) -> Staged:
+        """Write rows to a folder, with what each store is to delete."""
+        return stage(*observe(self.mark(frame), {}, frame.columns), folder)
 
     def replay(self, frame: DataFrame) -> str:
         """Compute a batch that every store has; give its digest."""
-        return digest_without_writing(*observe(self._mark(frame), {}, frame.columns))
+        return digest_without_writing(*observe(self.mark(frame), {}, frame.columns))
 
-    def commit(self, staged: Staged, batch: int, query_id: str) -> None:
+    def commit(
+        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+    ) -> None:
         """Write a batch into every store that does not have it.
 
         Raises:
             KeyNotUniqueError: A store is to have two rows for one key.
         """
         self._refuse_double_keys(staged, batch)
+        self._inputs = inputs or {}
         turn = Turn(query_id, batch, staged.digest)
         for number, store in enumerate(self._stores):
             settle = partial(self._settle, number, staged, turn)
@@ -142,6 +157,15 @@ class Served:
                 self._on_difference(batch)
             self._fences[number] = written.fence
             self._reach("store_commit", batch)
+        self._note()
+        for sink in self._shown:
+            sink.show(batch, self._rows(-1, staged))
+
+    def _note(self) -> None:
+        """Have the ledger know what the stores hold."""
+        held = zip(self._stores, self._fences, strict=True)
+        told = {store.place.name: _facts(fence) for store, fence in held}
+        note_served(self._home, self.serve.name, told)
 
     def _settle(self, number: int, staged: Staged, turn: Turn, refused: Sequence[Refused]) -> str:
         """Put refused rows aside while the store still waits; say what the batch did."""
@@ -156,6 +180,7 @@ class Served:
             batch=turn.batch,
             rows=staged.rows,
             digest=staged.digest,
+            inputs=self._inputs,
         )
         self._reach("store_written", turn.batch)
         return json.dumps(asdict(facts), sort_keys=True)
@@ -165,14 +190,14 @@ class Served:
         import pyarrow.parquet as pq
 
         fields = [*self._schema.fields, *(StructField(n, StringType()) for n in (STORE, REASON))]
-        shape = TableShape(self._serve.name, StructType(fields).json(), self._serve.at, evolve=True)
-        table = open_table(self._home.quarantine(self._serve.name), shape, epoch=self._epoch)
+        shape = TableShape(self.serve.name, StructType(fields).json(), self.serve.at, evolve=True)
+        table = open_table(self._home.quarantine(self.serve.name), shape, epoch=self._epoch)
         store = f"{turn.checkpoint}.{number}"
         if table.last_batch_of(store) >= turn.batch:
             return
         name = self._stores[number].place.name
         rows = pa.concat_tables(_with_reason(r, name) for r in refused)
-        file = self._outbox.folder / f"refused-{number}.parquet"
+        file = self.outbox.folder / f"refused-{number}.parquet"
         pq.write_table(rows, file)
         facts = replace(table.facts, query_id=store, batch=turn.batch, rows=rows.num_rows)
         facts = facts.plus({"written": rows.num_rows})
@@ -180,33 +205,52 @@ class Served:
         table.append([DataFile.read(file, {})], facts, number_from=first)
         self._reach("quarantine_commit", turn.batch)
 
-    def _mark(self, frame: DataFrame) -> DataFrame:
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What identifies a row, in every store of rows that change."""
+        return tuple(self._sinks[0].key)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The columns that say of a row which stores are to delete it."""
+        numbers = [n for n, s in enumerate(self._sinks) if s.delete_when or self.has_changes]
+        return tuple(f"{GONE}{number}" for number in numbers)
+
+    @property
+    def columns_marked(self) -> tuple[str, ...]:
+        """All columns of a batch."""
+        return (*(column.name for column in self._columns), *self.marks)
+
+    def mark(self, frame: DataFrame) -> DataFrame:
         """Say of each row which stores are to delete it."""
-        conditions = {
-            f"{GONE}{number}": F.coalesce(F.expr(sink.delete_when), F.lit(False))
-            for number, sink in enumerate(self._sinks)
-            if sink.delete_when
+        conditions = {f"{GONE}{n}": sink.delete_when for n, sink in enumerate(self._sinks)}
+        marks = {
+            mark: F.coalesce(F.expr(condition), F.lit(False)) if condition else F.lit(False)
+            for mark, condition in conditions.items()
+            if mark in self.marks
         }
-        return frame.withColumns(conditions) if conditions else frame
+        return frame.withColumns(marks) if marks else frame
 
     def _rows(self, number: int, staged: Staged) -> Iterator[pa.Table]:
         """Give the rows as one store is to have them."""
         names = [column.name for column in self._columns]
         for part in parts_of(staged.files):
             rows, gone = part.select(names), f"{GONE}{number}"
-            yield rows.append_column(GONE, part.column(gone)) if self._deletes(number) else rows
-
-    def _deletes(self, number: int) -> bool:
-        return bool(self._sinks[number].delete_when)
+            yield rows.append_column(GONE, part.column(gone)) if gone in self.marks else rows
 
     def _refuse_double_keys(self, staged: Staged, batch: int) -> None:
-        keys = {(*s.key, *((s.newest_by,) if s.newest_by else ())) for s in self._sinks if s.key}
+        held = [s for s in self._sinks if s.key and not self._is_added_to(s)]
+        keys = {(*s.key, *((s.newest_by,) if s.newest_by else ())) for s in held}
         for key in keys if staged.files else ():
             if has_double(keys_of(staged.files, key).drop_null()):
-                raise KeyNotUniqueError(self._serve.name, key=key, batch=batch, at=self._serve.at)
+                raise KeyNotUniqueError(self.serve.name, key=key, batch=batch, at=self.serve.at)
+
+    def _is_added_to(self, sink: StoreSink) -> bool:
+        is_log = isinstance(sink, LogSink) and sink.keeps_every_row
+        return is_log and (self.serve.mode or "append") == "append"
 
     def _reach(self, point: str, batch: int) -> None:
-        reach(point, self._home.path, self._serve.name, batch)
+        reach(point, self._home.path, self.serve.name, batch)
 
 
 def _facts(fence: Fence) -> Facts:

@@ -45,6 +45,8 @@ class Shape:
     at: Location
     evolve: bool = False
     newest_by: str | None = None
+    schema: str = ""
+    """All of it, as Spark's JSON, for stores that know Spark's types."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.spark.jars import resolve
 from millstream.spark.java import find_java
 from millstream.spark.report import silent
-from millstream.testing.server import HOST, Server
+from millstream.testing.server import HOST, Server, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,11 +33,12 @@ _WHO_ARE_THE_BROKERS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxied},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxy},CONTROLLER://{host}:{controller}
+inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers={host}:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={folder}/data
 log.retention.ms=-1
 auto.create.topics.enable=false
@@ -71,6 +72,11 @@ class Broker(Server):
     starts_within_s = 60.0
     stopped_by = signal.SIGTERM
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.proxied_port, self.proxy_port = free_ports()
+        """Who calls the first is sent on to the second, where a `Proxy` may listen."""
+
     @property
     def servers(self) -> str:
         """Where it answers, as `bootstrap.servers` wants it."""
@@ -79,7 +85,12 @@ class Broker(Server):
     def prepare(self) -> None:
         """Write its settings, and format its folder."""
         settings = _SETTINGS.format(
-            host=HOST, port=self.port, controller=self.second_port, folder=self.folder
+            host=HOST,
+            port=self.port,
+            proxied=self.proxied_port,
+            proxy=self.proxy_port,
+            controller=self.second_port,
+            folder=self.folder,
         )
         self._settings.write_text(settings)
         self.folder.joinpath("log4j2.properties").write_text(_LOG4J)

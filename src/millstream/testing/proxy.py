@@ -17,9 +17,9 @@ _AT_A_TIME = 1 << 16
 class Proxy:
     """Passes bytes on to a server, until it is told to cut the line."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, at: int = 0) -> None:
         self._to = port
-        self._listening = socket.create_server((HOST, 0))
+        self._listening = socket.create_server((HOST, at))
         self.port: int = self._listening.getsockname()[1]
         self._cuts: Callable[[bytes], bool] | None = None
         self._lines: list[socket.socket] = []
@@ -27,7 +27,11 @@ class Proxy:
 
     def cut_reply_to(self, said: bytes) -> None:
         """Have the server hear something, once, and its answer lost with the line."""
-        self._cuts = lambda heard: said in heard
+        self.cut_reply_when(lambda heard: said in heard)
+
+    def cut_reply_when(self, cuts: Callable[[bytes], bool]) -> None:
+        """Have the answer to the first bytes lost of which something is true."""
+        self._cuts = cuts
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millstream.doctor import Diagnosis
     from millstream.errors import MillstreamError
     from millstream.lake.home import Home
-    from millstream.lake.ledger import Ledger, SourceEntry, TableEntry
+    from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
     from millstream.model.graph import Graph
     from millstream.run.batch import BatchTable, Comparison
     from millstream.run.mend import Remedy
@@ -95,11 +95,13 @@ class LedgerView:
     is_balanced: bool
     sources: tuple[SourceEntry, ...]
     tables: tuple[TableEntry, ...]
+    serves: tuple[ServeEntry, ...]
 
     @staticmethod
     def of(home: Home, ledger: Ledger) -> LedgerView:
         """Show a ledger."""
-        return LedgerView(str(home.path), ledger.is_balanced, ledger.sources, ledger.tables)
+        entries = (ledger.sources, ledger.tables, ledger.serves)
+        return LedgerView(str(home.path), ledger.is_balanced, *entries)
 
 
 @dataclass(frozen=True, slots=True)

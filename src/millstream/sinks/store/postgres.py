@@ -220,7 +220,7 @@ class Table:
         kept, gone = parted(rows)
         if kept.num_rows:
             self._copy(db, _STAGE, kept)
-            self._merge(db)
+            self._merge(db, kept.num_rows)
         if gone is not None and gone.num_rows:
             if kept.num_rows:
                 db.execute(f"TRUNCATE {_STAGE}")
@@ -235,8 +235,8 @@ class Table:
         with db.cursor() as cursor, cursor.copy(command) as copy:
             copy.write(as_csv(rows, self._shape.columns))
 
-    def _merge(self, db: psycopg.Connection[Any]) -> None:
-        """Change the rows that are there, then add the others.
+    def _merge(self, db: psycopg.Connection[Any], rows: int) -> None:
+        """Change the rows that are there, then add the others, if there are others.
 
         With room in their pages for new versions of rows, this takes a third of the time of one
         INSERT … ON CONFLICT; what another session adds in between is still met by that.
@@ -249,7 +249,8 @@ class Table:
         same = " AND ".join(f"kept.{k} = s.{k}" for k in map(sql.quoted, self._shape.key))
         if changes:
             update = f"UPDATE {table} AS kept SET {', '.join(changes)} FROM {chosen} AS s"
-            db.execute(f"{update} WHERE {same}{self._is_newer}")
+            if db.execute(f"{update} WHERE {same}{self._is_newer}").rowcount == rows:
+                return
         absent = f"NOT EXISTS (SELECT FROM {table} AS kept WHERE {same})"
         clause = sql.on_conflict(self._shape, "new")
         insert = f"INSERT INTO {table} AS new ({names}) SELECT {names} FROM {chosen} AS s"

@@ -121,16 +121,18 @@ class Hashes:
             return Written(applied=False, fence=held)
         assert held is not None
         refused: list[Refused] = []
-        last: list[Any] = []
+        # Parts are put together: a batch of up to a chunk is seen as a whole, however it comes.
+        waiting: list[Any] = []
         for part in rows():
             kept, lacking = keyed(part, self._shape.key)
             refused += lacking
             for first in range(0, kept.num_rows, _CHUNK):
-                if last:
-                    self._run(turn, last)
-                last = self._rows(kept.slice(first, _CHUNK))
+                waiting += self._rows(kept.slice(first, _CHUNK))
+                if len(waiting) > _CHUNK:
+                    self._run(turn, waiting[:_CHUNK])
+                    waiting = waiting[_CHUNK:]
         fence = passed(held, turn, settle(refused))
-        self._run(turn, last, fence)
+        self._run(turn, waiting, fence)
         return Written(applied=True, fence=fence, refused=tuple(refused))
 
     def close(self) -> None:

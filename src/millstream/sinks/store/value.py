@@ -35,11 +35,14 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def as_csv(rows: pa.Table, columns: Sequence[Column]) -> bytes:
-    """Write rows as CSV: null is nothing, a text is always quoted."""
+    """Write rows as CSV: null is nothing, a text is always quoted, times are in UTC."""
     for index, column in enumerate(columns):
         values = rows.column(column.name)
         if column.type == NESTED:
             rows = rows.set_column(index, column.name, _as_json(values))
+        elif column.type == "timestamp":
+            # Whoever reads it takes it for UTC; with a zone, Arrow takes seven times as long.
+            rows = rows.set_column(index, column.name, values.cast(pa.timestamp("us")))
         elif column.type == "binary":
             digits = [None if v is None else "\\x" + v.hex() for v in values.to_pylist()]
             rows = rows.set_column(index, column.name, pa.array(digits, pa.string()))
@@ -105,13 +108,26 @@ def _scalars(values: Values, column: Column) -> list[Any]:
         values = _as_json(values)
     elif pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
-    elif pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind):
+    elif pa.types.is_timestamp(kind):
+        values = as_time_text(values, " ")
+    elif pa.types.is_date(kind) or pa.types.is_decimal(kind):
         values = values.cast(pa.string())
     return cast("list[Any]", values.to_pylist())
 
 
+def as_time_text(values: Values, between: str) -> Values:
+    """Write times in UTC, with what is to stand between day and hour; those of a zone end in Z."""
+    # With a zone, Arrow takes seven times as long.
+    text: Any = values.cast(pa.timestamp("us")).cast(pa.string())
+    if between != " ":
+        text = pc.replace_substring(text, pattern=" ", replacement=between)
+    return cast(
+        "Values", text if values.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
+    )
+
+
 def _as_json(values: Values) -> Values:
-    texts = [None if v is None else _encode(_named(v, values.type)) for v in values.to_pylist()]
+    texts = [None if v is None else _encode(named(v, values.type)) for v in values.to_pylist()]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
@@ -119,16 +135,16 @@ def _encode(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
-def _named(value: Any, kind: pa.DataType) -> Any:
+def named(value: Any, kind: pa.DataType) -> Any:
     """Turn the pairs that Arrow gives for a map into an object."""
     if value is None:
         return None
     if isinstance(kind, pa.MapType):
-        return {str(k): _named(v, kind.item_type) for k, v in value}
+        return {str(k): named(v, kind.item_type) for k, v in value}
     if isinstance(kind, pa.ListType):
-        return [_named(v, kind.value_type) for v in value]
+        return [named(v, kind.value_type) for v in value]
     if isinstance(kind, pa.StructType):
-        return {field.name: _named(value[field.name], field.type) for field in kind}
+        return {field.name: named(value[field.name], field.type) for field in kind}
     return value
 
 

@@ -1,0 +1,1 @@
+"""Stores that are made of what the lake knows."""

@@ -1,0 +1,254 @@
+"""Faults of a real broker, driven without Spark: nothing is lost, nothing is written twice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from tests.sinks.stores import (
+    ARROW,
+    connected,
+    make_topic,
+    opened,
+    put,
+    records_of,
+    rows_in,
+    shape,
+    table,
+    values_of,
+)
+
+import millstream as ms
+from millstream.errors import (
+    ExtraMissingError,
+    StoreRestoredError,
+    StoreUnreachableError,
+    TopicMissingError,
+)
+from millstream.sinks.fence import Driver
+from millstream.sinks.shape import GONE, Column
+from millstream.sinks.store import broker as store_broker, kafka as store_kafka
+from millstream.testing.proxy import Proxy
+from millstream.testing.server import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from millstream.sinks.kafka import Topic
+    from millstream.sinks.store import Refused
+    from millstream.testing.kafka import Broker
+
+pytestmark = pytest.mark.kafka
+NUMBERS = itertools.count()
+END_OF_TRANSACTION = (26).to_bytes(2, "big")
+ONE, TWO = {"id": 1, "text": "a"}, {"id": 2, "text": "b"}
+
+
+@pytest.fixture
+def sink(broker: Broker) -> Callable[..., Topic]:
+    """Give the function that makes a sink, with a topic of its own."""
+
+    def made(*, servers: str = "", config: dict[str, str] | None = None, **options: Any) -> Topic:
+        name = f"faults-{next(NUMBERS)}"
+        make_topic(broker.servers, name, **(config or {}))
+        return ms.Kafka(name, servers or broker.servers, **options).in_batches()
+
+    return made
+
+
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(
+    broker: Broker, sink: Callable[..., Topic]
+) -> None:
+    with Proxy(broker.proxied_port, at=broker.proxy_port) as proxy:
+        topic = sink(servers=f"{HOST}:{broker.proxy_port}")
+        store = opened(topic, mode="append")
+        proxy.cut_reply_when(lambda heard: heard[4:6] == END_OF_TRANSACTION)
+        put(store, 0, table(ONE))
+        put(store, 1, table(TWO))
+
+        assert proxy.cuts == 1
+        assert values_of(topic) == [ONE, TWO]
+
+
+def test_a_broker_that_dies_in_the_middle_of_a_batch_has_it_once_when_it_is_back(
+    broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = sink()
+    store = opened(topic, mode="append")
+    put(store, 0, table(ONE))
+
+    def die(_: Sequence[Refused]) -> str:
+        broker.kill()
+        return ""
+
+    monkeypatch.setattr(store_broker, "_ANSWERS_WITHIN_S", 0.5)
+    monkeypatch.setattr(store_kafka, "_ENDS_WITHIN_S", 1.0)
+    with pytest.raises(StoreUnreachableError) as gone:
+        put(store, 1, table(TWO), settle=die)
+    with pytest.raises(StoreUnreachableError):
+        opened(topic, epoch=2)
+    monkeypatch.undo()
+    broker.start()
+
+    assert gone.value.transient
+    fence = store.fence()
+    assert fence is not None
+    assert fence.batch == 0
+    assert put(store, 1, table(TWO)).applied
+    assert values_of(topic) == [ONE, TWO]
+
+
+def test_a_topic_that_is_missing_or_made_anew_is_noticed(
+    broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = sink()
+    store = opened(topic, mode="append")
+    put(store, 0, table(ONE))
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin.delete_topics([topic.name])[topic.name].result()
+    store.__setattr__("_look_again_at", 0.0)
+
+    with pytest.raises(TopicMissingError, match=f"serve 'items': topic '{topic.name}' does not"):
+        put(store, 1, table(TWO))
+    make_topic(broker.servers, topic.name)
+    with pytest.raises(StoreRestoredError, match="holds no batch, but the checkpoint") as told:
+        put(store, 1, table(TWO))
+
+    assert "--delete --topic" in told.value.fix
+    fence = store.fence()
+    assert fence is not None
+    assert fence.batch == -1
+    assert put(store, 0, table(ONE)).applied, "all of it is written again"
+
+
+def test_a_record_that_is_too_large_is_refused_and_the_others_are_written(
+    sink: Callable[..., Topic],
+) -> None:
+    topic = sink(config={"max.message.bytes": "10000"})
+    large = {"id": 3, "text": "x" * 20_000}
+
+    written = put(opened(topic, mode="append"), 0, table(ONE, large, TWO))
+
+    assert [(r.rows.to_pylist(), "too large" in r.reason) for r in written.refused] == [
+        ([large], True)
+    ]
+    assert values_of(topic) == [ONE, TWO]
+
+
+def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
+    broker: Broker, sink: Callable[..., Topic]
+) -> None:
+    topic = sink()
+    store = opened(topic, mode="append")
+    other = Producer({"bootstrap.servers": broker.servers, "transactional.id": "another"})
+    other.init_transactions()
+    other.begin_transaction()
+    other.produce(store_broker.FENCES, key="another", value="{}", partition=0)
+    other.flush()
+    put(store, 0, table(ONE))
+    began, later = time.monotonic(), threading.Timer(0.7, other.abort_transaction)
+    later.start()
+
+    held = opened(topic, epoch=2, mode="append").fence()
+
+    later.join()
+    assert time.monotonic() - began > 0.6
+    assert held is not None
+    assert held.batch == 0
+
+
+def test_several_datasets_may_write_to_one_topic_each_behind_its_own_fence(
+    sink: Callable[..., Topic],
+) -> None:
+    topic = sink()
+    ours = opened(topic, mode="append")
+    theirs = connected(topic, Driver("shop/others", 1, "query"), mode="append")
+    theirs.take()
+
+    put(ours, 0, table(ONE))
+    put(theirs, 0, table(TWO))
+
+    assert values_of(topic) == [ONE, TWO]
+
+
+def test_changes_are_told_as_debezium_does_and_deletes_leave_a_tombstone(
+    sink: Callable[..., Topic],
+) -> None:
+    topic = sink(key="id", delete_when="text = 'gone'", envelope="debezium")
+    schema = ARROW.append(pa.field(GONE, pa.bool_()))
+    kept, gone = {"id": 1, "text": None, GONE: False}, {"id": 2, "text": "gone", GONE: True}
+
+    put(opened(topic), 0, table(gone, kept, schema=schema))
+
+    told: list[tuple[Any, Any]] = [
+        (k, None if v is None else json.loads(v)) for k, v in records_of(topic)
+    ]
+    assert [key for key, _ in told] == [b"2", b"2", b"1"]
+    deleted, tombstone, upserted = (value for _, value in told)
+    assert tombstone is None
+    assert (deleted["op"], deleted["before"], deleted["after"]) == (
+        "d",
+        {"id": 2, "text": "gone"},
+        None,
+    )
+    assert (upserted["op"], upserted["before"], upserted["after"]) == (
+        "u",
+        None,
+        {"id": 1, "text": None},
+    )
+    source = {"connector": "millstream", "name": "shop", "table": "items", "batch": 0}
+    assert upserted["source"] == source
+    assert upserted["ts_ms"] > 1_700_000_000_000
+
+
+def test_records_are_texts_or_raw_with_keys_and_headers(sink: Callable[..., Topic]) -> None:
+    text, raw = sink(format="text", key="id"), sink(format="raw")
+    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    fields: Any = [("key", pa.binary()), ("value", pa.binary()), ("headers", header)]
+    columns = [Column("key", "binary"), Column("value", "binary"), Column("headers", "json")]
+    row = {"key": b"\x00k", "value": b"\xff", "headers": [{"key": "h", "value": b"1"}]}
+    bare = {"key": None, "value": b"v", "headers": None}
+    of_text: Any = [("id", pa.int64()), ("value", pa.string())]
+    texts = table(
+        {"id": None, "value": "keyless"}, {"id": 2, "value": "é"}, schema=pa.schema(of_text)
+    )
+    columns_of_text = [Column("id", "long"), Column("value", "string")]
+
+    put(opened(text, mode="append", columns=columns_of_text), 0, texts)
+    put(opened(raw, mode="append", columns=columns), 0, table(row, bare, schema=pa.schema(fields)))
+
+    assert records_of(text) == [(None, b"keyless"), (b"2", "é".encode())]
+    assert records_of(raw) == [(b"\x00k", b"\xff"), (None, b"v")]
+
+
+def test_without_its_client_the_line_that_installs_it_is_told(
+    sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    topic = ms.Kafka("t").in_batches()
+
+    with pytest.raises(ExtraMissingError) as missing:
+        topic.open(shape(topic), Driver("shop/items", 1))
+
+    assert missing.value.fix == 'pip install "millstream[kafka]"'
+
+
+def test_a_folded_topic_is_the_table_whatever_batches_were_written_again(
+    sink: Callable[..., Topic],
+) -> None:
+    topic, batches = sink(key="id"), [[ONE], [TWO, {"id": 1, "text": "c"}], [{"id": 2, "text": ""}]]
+    for epoch, last in enumerate((1, 2, 2), 1):
+        store = opened(topic, epoch=epoch)
+        for number in range(last + 1):
+            put(store, number, table(*batches[number]))
+
+    assert rows_in(topic) == [{"id": 1, "text": "c"}, {"id": 2, "text": ""}]
+    assert len(records_of(topic)) == 4
