@@ -13,11 +13,9 @@ QUICK = {
 """For a session of tests."""
 
 UNSEALED = {
-    # Nobody damages the checkpoint of a script, and a second file for each of its files takes time,
+    # Nobody damages the checkpoint of a script, and a second file for each of its files takes time.
+    # Hadoop's own checksums stay: without them RocksDB cannot upload a snapshot.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # as do Hadoop's checksums: each file is given its rights by a process of its own.
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "fs.file.impl.disable.cache": "true",
 }
 """For the sessions of scripts, besides."""
 
