@@ -4,9 +4,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.graphs import AT, graph, source
+
+from millstream.cli.check import show
+from millstream.errors import UnboundedStateError
+from millstream.views.report import CheckView
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
     from tests.cli.conftest import Outcome
 
 SOUND = """\
@@ -85,3 +92,24 @@ def test_an_app_file_that_raises_is_told_in_a_few_lines(
     assert outcome.err.startswith(
         "[APP_FILE] app file 'app.py' raises ZeroDivisionError: division by zero\n  at:  app.py:1\n"
     )
+
+
+def test_a_warning_is_told_and_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    warning = UnboundedStateError(
+        "sold", operator="an aggregation", why="it has no watermark", fix="give it one", at=AT
+    )
+
+    view = CheckView.of(graph(source("orders")), [warning])
+    show(view)
+
+    assert (view.faults, [w.code for w in view.warnings]) == ((), ["UNBOUNDED_STATE"])
+    assert capsys.readouterr().out.splitlines() == [
+        "! [UNBOUNDED_STATE] the state of an aggregation in 'sold' grows without bound: it has no "
+        "watermark",
+        "  at:  app.py:7",
+        "  fix: give it one",
+        "",
+        "✓ shop: 1 source",
+        "  1 warning",
+        "  more: millstream explain CODE",
+    ]

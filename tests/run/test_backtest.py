@@ -70,15 +70,6 @@ def bank() -> ms.App:
     return app
 
 
-def quick(spark: SparkSession) -> SparkSession:
-    """Spare what a few rows do not need."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return session
-
-
 def refusal(history: History, name: str, **options: str) -> type[MillstreamError]:
     with pytest.raises(MillstreamError) as raised:
         history.backtest(name, **options)  # type: ignore[arg-type]
@@ -105,7 +96,7 @@ def test_an_answer_is_counted_over_all_that_is_landed(
         ):
             script.send("payments", card=card, kind=kind, amount=amount, at=at)
         script.batch()
-    history = History(app.graph, quick(spark), Home.at(home))
+    history = History(app.graph, spark, Home.at(home))
 
     large = history.backtest("large", rows=2)
     missed = history.backtest("missed", per="hour")

@@ -291,6 +291,7 @@ def test_an_idle_source_holds_nobody_back_for_ever(stream: Stream, home: Path) -
         assert app.frontier("returns") == at(16)
         assert counts(script, "moved") == [(0, 2), (2, 1), (9, 1)]
         script.assert_consistent()
+        script.assert_frontiers()
 
 
 def test_batch_is_stream_is_replay_whenever_time_passes(spark: SparkSession, home: Path) -> None:

@@ -94,12 +94,13 @@ class Course:
     steps: tuple[Step, ...]
 
     def play(self, script: Script) -> None:
-        """Do it, and hold the tables to the batch answer after every step."""
+        """Do it, and hold the tables to the batch answer after every step, frontiers at last."""
         for step in self.steps:
             step.play(script)
             if step is self.steps[-1]:
                 script.drain()
             script.assert_consistent()
+        script.assert_frontiers()
 
 
 def arrivals_of(graph: Graph, rows: Rows | Sequence[Record]) -> tuple[Arrival, ...]:
