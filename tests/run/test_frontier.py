@@ -89,13 +89,14 @@ def told(
 ) -> Publication:
     """Say what a table tells that has read its inputs to some versions."""
     mode, live = options.pop("mode", "append"), options.pop("live", False)
+    held = options.pop("held", ())
     sources = [source(n, event_time="at", watermark="2 minutes", live=live) for n in read]
     graph = graph_of(*sources, table("t", *read, mode=mode))
     ids = {str(inputs[n]._table.metadata().id): version for n, version in read.items()}
     [answer] = graph.tables
     log: Any = Log(ids, **options)
     frame: Any = TAGGED
-    return StreamFrontier(answer, frame, graph, Home.at(home), log)(0)
+    return StreamFrontier(answer, frame, graph, Home.at(home), log, held)(0)
 
 
 def test_rows_that_pass_are_complete_as_far_as_what_was_read_of_all_inputs(
@@ -117,6 +118,23 @@ def test_rows_that_are_held_back_are_complete_as_far_as_the_watermark(
 
     assert told(home, inputs, {"a": 3}, watermark_ms=7, **held) == Publication(7000, "at", 0)
     assert told(home, inputs, {"a": 3}, **held).frontier == NOTHING_YET
+
+
+def test_a_pattern_is_complete_to_the_watermark_less_the_time_it_may_take(
+    home: Path, inputs: dict[str, FencedTable]
+) -> None:
+    keyed = "transformWithStateInPandasExec"
+    one, two = {"operators": (keyed,)}, {"operators": (keyed, "stateStoreSave", keyed)}
+    within = [timedelta(minutes=2)]
+
+    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **one) == (
+        Publication(8 * MINUTE)
+    )
+    both = told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within * 2, **two)
+    assert both.frontier == 6 * MINUTE
+    assert told(home, inputs, {"a": 3}, held=within, **one).frontier == NOTHING_YET
+    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **two) == Publication()
+    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, **one) == Publication()
 
 
 def test_a_column_that_only_has_the_name_of_the_event_time_is_not_it(

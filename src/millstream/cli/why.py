@@ -77,7 +77,7 @@ def _reasons(view: WhyView) -> Iterator[str]:
     for closing in view.closing:
         yield from _closing(closing, view)
     if view.kind == "table" and view.complete_to is None and view.state == "ran" and holder:
-        yield "up to when it is complete is not known: after a join, or of keyed state"
+        yield "up to when it is complete is not known: a join, or keyed state, does not tell"
 
 
 def _timeless(view: WhyView) -> Iterator[str]:

@@ -16,7 +16,7 @@ from millstream.model.dataset import Following, Source
 from millstream.plan.queries import event_time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -33,26 +33,38 @@ _HOLDING = {"stateStoreSave", "sessionWindowStateStoreSave"}
 """Operators that give an append answer for all that the watermark has passed, and no more."""
 
 _PASSING = {"dedupe", "dedupeWithinWatermark"}
-"""Operators that keep state and give rows at once. Of any other, such as a join, Spark does not
-tell how long a row waits in it."""
+"""Operators that keep state and give rows at once."""
+
+_KEYED = "transformWithStateInPandasExec"
+"""Keyed state in Python. It tells itself how long it holds a row; of any other, such as a join,
+nobody does."""
 
 
 class StreamFrontier:
     """The frontier of a table that a streaming query writes."""
 
     def __init__(
-        self, table: Table, frame: DataFrame, graph: Graph, home: Home, log: CheckpointLog
+        self,
+        table: Table,
+        frame: DataFrame,
+        graph: Graph,
+        home: Home,
+        log: CheckpointLog,
+        held: Sequence[timedelta] = (),
     ) -> None:
         self._table, self._graph, self._home, self._log = table, graph, home, log
-        self._event_time = _tagged(frame)
+        self._event_time, self._held = _tagged(frame), held
 
     def __call__(self, batch: int) -> Publication:
         """Say what is known after a batch; the same whenever it is asked."""
-        operators, offsets = set(self._log.operators), self._log.offsets(batch)
-        if operators - _HOLDING - _PASSING:
-            return Publication()
-        if self._table.mode == "append" and operators & _HOLDING:
-            passed = offsets.watermark_ms * 1000 or NOTHING_YET
+        operators, offsets = self._log.operators, self._log.offsets(batch)
+        passed = offsets.watermark_ms * 1000 or NOTHING_YET
+        if others := [name for name in operators if name not in _HOLDING | _PASSING]:
+            if others != [_KEYED] * len(self._held):
+                return Publication()
+            longest = sum(self._held, timedelta()) // timedelta(microseconds=1)
+            return Publication(passed if passed == NOTHING_YET else passed - longest)
+        if self._table.mode == "append" and not _HOLDING.isdisjoint(operators):
             # Rows come as the watermark passes them, so none comes behind another.
             return Publication(passed, self._event_time, 0)
         return self._passing({n: offsets.versions.get(i, -1) for n, i in self._ids.items()})

@@ -25,6 +25,7 @@ from millstream.lake.table import TableSink, open_table_sink
 from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
+from millstream.operators.state.hold import noting_holds
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.changes import ChangeLog, Changes
 from millstream.run.failure import explain
@@ -247,7 +248,8 @@ class Runner:
         read = self._streams
         if query.kind == "recompute":
             read = Snapshots(self._graph, self._spark, self._home)  # type: ignore[assignment]
-        frame = answer(self._graph, table.name, read)
+        with noting_holds() as held:
+            frame = answer(self._graph, table.name, read)
         hold_to_declaration(table, frame)
         if query.kind == "stream":
             hold_to_mode(table, frame, table.mode)
@@ -255,7 +257,7 @@ class Runner:
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
-        sink.published = StreamFrontier(table, frame, self._graph, self._home, log)
+        sink.published = StreamFrontier(table, frame, self._graph, self._home, log, held)
         return self._stream(table.name, frame, sink, table.mode)
 
     def _open_changes(self, query: Query, serve: Serve) -> RecomputeRun:

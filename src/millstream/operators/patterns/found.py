@@ -13,6 +13,7 @@ from millstream.operators.patterns.program import compiled
 from millstream.operators.patterns.rows import JSON, Looked
 from millstream.operators.patterns.selection import STEPS, Selection
 from millstream.operators.state.buckets import run_keyed
+from millstream.operators.state.hold import hold_for
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,6 +40,7 @@ def found(
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
     matcher = Matcher(Automaton(program, skip), {n: numbers[n] for n in steps})
     told = run_keyed(looked.prepared(carried), matcher, ANSWERS)
+    hold_for(pattern.within)
     key_type = StructType([rows.schema[name] for name in pattern.key])
     row_type = StructType([rows.schema[name] for name in carried])
     by_step = StructType()
