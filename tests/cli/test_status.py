@@ -65,6 +65,21 @@ def test_every_dataset_is_told_from_the_home_alone(
     assert [stands[n]["is_declared"] for n in ("paid", "by_item")] == [True, False]
 
 
+def test_a_source_that_its_clock_moves_is_told(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    noon = round(NOON.timestamp() * 1_000_000)
+    commit(home, "orders", {"ok": 5}, batch=4, frontier=noon, quiet_since=noon)
+
+    told, [found] = (
+        millstream("status", "--select", "orders"),
+        json.loads(millstream("status", "--select", "orders", "--json").out)["datasets"],
+    )
+
+    assert "2026-01-01 12:00 by the clock" in told.out
+    assert found["quiet_since"] == "2026-01-01T12:00:00+00:00"
+
+
 def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], home: Home) -> None:
     outcome = millstream("status", "--select", "orders waiting")
 

@@ -66,7 +66,10 @@ SAMPLES = (
     UnknownDatasetError("payd", known=["orders", "paid"]),
     UnknownTemplateError(
         "shp",
-        known=["billing", "etl", "patterns", "serving", "shop", "votes", "weblog", "wordcount"],
+        known=[
+            *("billing", "devices", "etl", "patterns", "serving", "shop", "votes"),
+            *("weblog", "wordcount"),
+        ],
     ),
     AppNameRefusedError("My Shop", usable="my_shop"),
     FolderTakenError("shop"),

@@ -73,6 +73,6 @@ def _row(dataset: StandingView) -> list[str]:
         dataset.kind,
         *(str(number) for number in (dataset.batch, dataset.rows, dataset.total, dataset.version)),
         text.moment(dataset.committed_at),
-        text.moment(dataset.complete_to),
+        f"{text.moment(dataset.complete_to)}{' by the clock' if dataset.quiet_since else ''}",
         aside,
     ]

@@ -47,6 +47,8 @@ class StandingView:
     """When the last batch was."""
     complete_to: datetime | None = None
     """The frontier: no change to come stems from an earlier event."""
+    quiet_since: datetime | None = None
+    """Since when no row has come, if the clock moves the frontier of an idle source."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Rows that were set aside, by why, over all batches."""
     fault: FaultView | None = None
@@ -83,6 +85,7 @@ class StandingView:
             version=seen[0].version,
             committed_at=seen[-1].at if seen[-1].is_batch else None,
             complete_to=moment(facts.frontier),
+            quiet_since=moment(facts.quiet_since),
             verdicts=set_aside(facts.totals),
         )
 
