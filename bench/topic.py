@@ -34,9 +34,16 @@ FILES, FILES_PER_BATCH, ROUNDS, PARTITIONS = 10, 2, 3, 2
 SCHEMA = "page STRING, n BIGINT, mean DOUBLE, last TIMESTAMP"
 
 
-def rows_of(spark: SparkSession, files: Path) -> DataFrame:
-    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH)
+def rows_of(spark: SparkSession, files: Path, per_batch: int = FILES_PER_BATCH) -> DataFrame:
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", per_batch)
     return reader.parquet(str(files))
+
+
+def write_rows(folder: Path) -> None:
+    """Write a million rows, as many files as batches; a file has each key once."""
+    folder.mkdir()
+    for number in range(FILES):
+        pq.write_table(batch(number), folder / f"{number}.parquet")
 
 
 def by_spark(frame: DataFrame, servers: str, topic: str, folder: Path) -> None:
@@ -47,9 +54,13 @@ def by_spark(frame: DataFrame, servers: str, topic: str, folder: Path) -> None:
 
 
 def ours(frame: DataFrame, servers: str, topic: str, folder: Path) -> None:
+    serve_all(frame, ms.Kafka(topic, servers, key="page").in_batches(), folder)
+
+
+def serve_all(frame: DataFrame, sink: Any, folder: Path) -> None:
+    """Serve a stream to a store, to its end, as a running app does."""
     home = Home.at(folder)
     home.prepare("bench", sources=[], serves=["out"])
-    sink = ms.Kafka(topic, servers, key="page").in_batches()
     serve = Serve("out", (), lambda: frame, Location("bench", 1), (sink,))
     log, lease = CheckpointLog(home.checkpoint("out")), Lease.acquire(home)
     served = Served(serve, "bench", frame, log, lease, lambda _: None)
@@ -65,9 +76,7 @@ def main() -> None:
     taken: dict[str, list[float]] = {"ours, exactly once": [], "Spark's, at least once": []}
     with Broker() as broker, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        (folder / "rows").mkdir()
-        for number in range(FILES):
-            pq.write_table(batch(number), folder / "rows" / f"{number}.parquet")
+        write_rows(folder / "rows")
         spark = open_session("bench", master="local[2]", log_dir=folder)
         topics = Topics(spark, broker.servers)
         for number in range(ROUNDS + 1):

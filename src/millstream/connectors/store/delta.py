@@ -19,6 +19,7 @@ from millstream.lake.enforce import Shape as TableShape, columns_to_add, make_ta
 from millstream.lake.files import DataFile
 from millstream.sinks.fence import Fence, lets_in, passed, taken
 from millstream.sinks.store import Written, keyed, parted
+from millstream.sinks.store.files import PASSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -162,6 +163,7 @@ def _told(place: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreUnreachableError(place.name, why=error.strerror or str(error)) from error
+        kind = StoreUnreachableError if error.errno in PASSING else StoreFailedError
+        raise kind(place.name, why=error.strerror or str(error)) from error
     except DeltaError as error:
         raise StoreFailedError(place.name, why=str(error)) from error

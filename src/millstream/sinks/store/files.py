@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _WAIT_S = 30.0
 _LOOK_EVERY_S = 0.02
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
+PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
+"""Errors of a file system that may pass: it is full, or was away."""
 _UNFINISHED = ".part"
 
 
@@ -213,6 +214,6 @@ def _told(place: Place) -> Iterator[None]:
         yield
     except OSError as error:
         why = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-        if error.errno in _PASSING:
+        if error.errno in PASSING:
             raise StoreUnreachableError(place.name, why=why) from error
         raise StoreFailedError(place.name, why=why) from error
