@@ -42,6 +42,7 @@ from millstream.testing.server import HOST
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from millstream.sinks.fence import Fence
     from millstream.sinks.kafka import Topic
     from millstream.sinks.store import Refused
     from millstream.testing.kafka import Broker
@@ -163,6 +164,33 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
     assert time.monotonic() - began > 0.6
     assert held is not None
     assert held.batch == 0
+
+
+def sent_and_dead(log: Any, fence: Fence) -> None:
+    """Send the fence, and die before the commit."""
+    log._cluster.put_fence(log._producer, log._name, fence, log._topic)
+    log._producer.flush()
+    raise KeyboardInterrupt
+
+
+def test_a_driver_that_died_with_its_fence_sent_and_not_committed_is_not_waited_for(
+    broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = sink()
+    store = opened(topic, mode="append")
+    put(store, 0, table(ONE))
+    monkeypatch.setattr(store_kafka.Log, "_commit", sent_and_dead)
+    monkeypatch.setattr(store_kafka.Log, "_leave", lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        put(store, 1, table(TWO))
+    monkeypatch.undo()
+    began = time.monotonic()
+
+    later = opened(topic, epoch=2, mode="append")
+
+    assert time.monotonic() - began < 20
+    assert put(later, 1, table(TWO)).applied
+    assert values_of(topic) == [ONE, TWO]
 
 
 def test_several_datasets_may_write_to_one_topic_each_behind_its_own_fence(

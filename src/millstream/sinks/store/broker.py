@@ -144,10 +144,17 @@ class Cluster:
         text = json.dumps({**asdict(fence), "topic_id": topic}, sort_keys=True)
         producer.produce(FENCES, key=name, value=text, partition=0)
 
-    def read_fence(self, name: str) -> tuple[Fence, str] | None:
-        """Read the last fence of a name that was committed, and which topic it is of."""
+    def read_fence(self, name: str, *, settled: bool) -> tuple[Fence, str] | None:
+        """Read the last fence of a name that was committed, and which topic it is of.
+
+        Args:
+            name: Whose fence.
+            settled: Whether to wait for transactions that are open; not before the broker has ended
+                those of the same name, which nobody else will for minutes.
+        """
         with told(self):
-            end = self._settled_end()
+            committed = self._kafka.IsolationLevel.READ_COMMITTED
+            end = self._settled_end() if settled else self._end(committed)
             last = self._last_value(name, end) if end else None
         if last is None:
             return None

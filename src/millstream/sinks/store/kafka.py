@@ -75,7 +75,7 @@ class Log:
     def take(self) -> Fence:
         """Shut earlier drivers out, and write this driver's epoch among the fences."""
         # Who has no right to come must not shut out the one that is at work.
-        self._again(lambda: taken(self._read(), self._driver, self.place))
+        self._again(lambda: taken(self._read(settled=False), self._driver, self.place))
         return self._again(self._take)
 
     def fence(self) -> Fence | None:
@@ -123,7 +123,7 @@ class Log:
 
     def _come_back(self) -> Fence | None:
         """Be let in again, unless another driver has come."""
-        self._refuse_if_overtaken(self._read())
+        self._refuse_if_overtaken(self._read(settled=False))
         self._come()
         self._held = held = self._read()
         self._refuse_if_overtaken(held)
@@ -134,10 +134,10 @@ class Log:
         if held is not None and (held.owner, held.epoch) != mine:
             raise OvertakenError(self.place.name, mine=self._driver.epoch, theirs=held.epoch)
 
-    def _read(self) -> Fence | None:
+    def _read(self, *, settled: bool = True) -> Fence | None:
         """Read the fence; of a topic that was made anew, it says nothing."""
         self._topic = self._cluster.topic_id()
-        found = self._cluster.read_fence(self._name)
+        found = self._cluster.read_fence(self._name, settled=settled)
         if found is None:
             return None
         fence, topic = found
