@@ -152,7 +152,8 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
     other = Producer({"bootstrap.servers": broker.servers, "transactional.id": "another"})
     other.init_transactions()
     other.begin_transaction()
-    other.produce(store_broker.FENCES, key="another", value="{}", partition=0)
+    cluster: Any = store.__getattribute__("_cluster")
+    other.produce(store_broker.FENCES, "{}", "another", partition=cluster.partition)
     other.flush()
     put(store, 0, table(ONE))
     began, later = time.monotonic(), threading.Timer(0.7, other.abort_transaction)
@@ -168,7 +169,7 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
 
 def sent_and_dead(log: Any, fence: Fence) -> None:
     """Send the fence, and die before the commit."""
-    log._cluster.put_fence(log._producer, log._name, fence, log._topic)
+    log._cluster.put_fence(log._producer, fence, log._topic)
     log._producer.flush()
     raise KeyboardInterrupt
 

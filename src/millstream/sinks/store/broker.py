@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from millstream.errors import (
     ExtraMissingError,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 FENCES = "millstream-fences"
 """The topic of all fences of a cluster; compacted, so that it does not grow."""
+_PARTITIONS = 16
+"""A fence is read when no transaction is open in its partition: others are seldom in the way."""
 _OF_FENCES = {
     "cleanup.policy": "compact",
     "segment.bytes": str(16 << 20),
@@ -46,15 +49,17 @@ _unheard.addHandler(logging.NullHandler())
 
 
 class Cluster:
-    """A cluster, asked for one topic."""
+    """A cluster, asked for one topic and its fence."""
 
-    def __init__(self, sink: Topic, place: Place, shape: Shape) -> None:
+    def __init__(self, sink: Topic, place: Place, shape: Shape, name: str) -> None:
         try:
             import confluent_kafka
             from confluent_kafka import admin
         except ImportError as error:
             raise ExtraMissingError("ms.Kafka", module="confluent_kafka", extra="kafka") from error
-        self.place, self._sink, self._shape = place, sink, shape
+        self.place, self._sink, self._shape, self._name = place, sink, shape, name
+        self.partition = 0
+        """Where its fence is."""
         self._kafka: Any = confluent_kafka
         self._of_admin: Any = admin
         self._asking: Any = None
@@ -125,37 +130,41 @@ class Cluster:
             return _LARGEST_RECORD
 
     def make_fences(self) -> None:
-        """Make the topic of fences, unless it is there."""
+        """Make the topic of fences, unless it is there; find the partition of this one."""
         with told(self):
-            if FENCES in self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics:
-                return
-            wanted = self._of_admin.NewTopic(FENCES, 1, replication_factor=-1, config=_OF_FENCES)
-            [made] = self._admin.create_topics(
-                [wanted], operation_timeout=_ANSWERS_WITHIN_S
-            ).values()
-            try:
-                made.result()
-            except self._kafka.KafkaException as error:
-                if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+            found = self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics.get(FENCES)
+            if not found or not found.partitions:
+                self._make_topic_of_fences()
+            partitions = len(found.partitions if found else ()) or _PARTITIONS
+        self.partition = crc32(self._name.encode()) % partitions
 
-    def put_fence(self, producer: Any, name: str, fence: Fence, topic: str) -> None:
-        """Write a fence as part of a transaction."""
+    def _make_topic_of_fences(self) -> None:
+        wanted = self._of_admin.NewTopic(
+            FENCES, _PARTITIONS, replication_factor=-1, config=_OF_FENCES
+        )
+        [made] = self._admin.create_topics([wanted], operation_timeout=_ANSWERS_WITHIN_S).values()
+        try:
+            made.result()
+        except self._kafka.KafkaException as error:
+            if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def put_fence(self, producer: Any, fence: Fence, topic: str) -> None:
+        """Write the fence as part of a transaction."""
         text = json.dumps({**asdict(fence), "topic_id": topic}, sort_keys=True)
-        producer.produce(FENCES, key=name, value=text, partition=0)
+        producer.produce(FENCES, key=self._name, value=text, partition=self.partition)
 
-    def read_fence(self, name: str, *, settled: bool) -> tuple[Fence, str] | None:
-        """Read the last fence of a name that was committed, and which topic it is of.
+    def read_fence(self, *, settled: bool) -> tuple[Fence, str] | None:
+        """Read the last fence that was committed, and which topic it is of.
 
         Args:
-            name: Whose fence.
             settled: Whether to wait for transactions that are open; not before the broker has ended
                 those of the same name, which nobody else will for minutes.
         """
         with told(self):
             committed = self._kafka.IsolationLevel.READ_COMMITTED
             end = self._settled_end() if settled else self._end(committed)
-            last = self._last_value(name, end) if end else None
+            last = self._last_value(end) if end else None
         if last is None:
             return None
         told_of = json.loads(last)
@@ -176,7 +185,7 @@ class Cluster:
         return end
 
     def _end(self, isolation: Any) -> int:
-        where = self._kafka.TopicPartition(FENCES, 0)
+        where = self._kafka.TopicPartition(FENCES, self.partition)
         [found] = self._admin.list_offsets(
             {where: self._of_admin.OffsetSpec.latest()},
             isolation_level=isolation,
@@ -189,7 +198,7 @@ class Cluster:
                 return 0
             raise
 
-    def _last_value(self, name: str, end: int) -> bytes | None:
+    def _last_value(self, end: int) -> bytes | None:
         consumer = self._kafka.Consumer(
             {
                 **self._sink.client,
@@ -201,9 +210,9 @@ class Cluster:
                 "fetch.wait.max.ms": 20,
             }
         )
-        key, last = name.encode(), None
+        key, last = self._name.encode(), None
         try:
-            consumer.assign([self._kafka.TopicPartition(FENCES, 0, 0)])
+            consumer.assign([self._kafka.TopicPartition(FENCES, self.partition, 0)])
             until = time.monotonic() + _ANSWERS_WITHIN_S
             while time.monotonic() < until:
                 message = consumer.poll(_LOOK_EVERY_S)

@@ -65,7 +65,7 @@ class Log:
         self._sink, self._shape, self._driver = sink, shape, driver
         self._name = f"{driver.writer} > {sink.name}"
         self._encoder = Encoder(sink.records, shape, driver.writer)
-        self._cluster = Cluster(sink, self.place, shape)
+        self._cluster = Cluster(sink, self.place, shape, self._name)
         self._producer: Any = None
         self._held: Fence | None = None
         self._topic = self._cluster.topic_id()
@@ -137,7 +137,7 @@ class Log:
     def _read(self, *, settled: bool = True) -> Fence | None:
         """Read the fence; of a topic that was made anew, it says nothing."""
         self._topic = self._cluster.topic_id()
-        found = self._cluster.read_fence(self._name, settled=settled)
+        found = self._cluster.read_fence(settled=settled)
         if found is None:
             return None
         fence, topic = found
@@ -181,7 +181,7 @@ class Log:
         return self._cluster.topic_id() != self._topic
 
     def _commit(self, fence: Fence) -> None:
-        self._cluster.put_fence(self._producer, self._name, fence, self._topic)
+        self._cluster.put_fence(self._producer, fence, self._topic)
         self._producer.commit_transaction(_ENDS_WITHIN_S)
         self._held = fence
 
