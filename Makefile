@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test services lint bench chaos stores patterns cluster lock clean machine
+.PHONY: help setup demo test services lint bench chaos stores patterns operators cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,11 @@ STREAMS ?= 10000
 
 patterns: setup ## Match random patterns in random streams, at least STREAMS of every kind, as trying all subsequences does
 	$(BIN)/python -m tests.operators.patterns.long --streams $(STREAMS) --seed $(SEED)
+
+RUNS ?= 200
+
+operators: setup ## Prove operators on RUNS random runs, and hold them to plain Python on STREAMS streams
+	$(BIN)/python -m tests.operators.state.long --streams $(STREAMS) --runs $(RUNS) --seed $(SEED)
 
 cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it
 	$(BIN)/pytest -m cluster

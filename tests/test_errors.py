@@ -31,6 +31,7 @@ SAMPLES: dict[str, Any] = {
     "bool": True,
     "object": "orders",
     "PatternFault": "times",
+    "StatefulFault": "order",
     "Location": AT,
     "Location | None": AT,
     "Sequence[str]": ("orders", "clicks"),

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from millstream.connectors.table import Table as Table
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import (
+        Timer as Timer,
         absent as absent,
         dedup as dedup,
         match as match,
         pattern as pattern,
+        stateful as stateful,
     )
     from millstream.sinks.files import FileSink as FileSink
     from millstream.sinks.postgres import Postgres as Postgres
@@ -55,10 +57,12 @@ _ROOMS = {
     "SQLite": "sinks.sqlite",
     "Socket": "connectors.socket",
     "Table": "connectors.table",
+    "Timer": "operators",
     "absent": "operators",
     "dedup": "operators",
     "match": "operators",
     "pattern": "operators",
+    "stateful": "operators",
 }
 """Where each public name is; it is imported when first used, so that commands start at once."""
 

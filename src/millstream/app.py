@@ -303,6 +303,16 @@ class App:
             existing_version(path, name, version)
         return moment(facts_of(path, version=version).frontier)
 
+    def state(self, name: str) -> DataFrame:
+        """Read what a function with state keeps, one row for each key, as its last batch left it.
+
+        Raises:
+            UnknownStateError: Nothing that has run keeps a state by this name.
+        """
+        from millstream.run.states import read_state
+
+        return read_state(self._connect()(), self.home(), name)
+
     def home(self, given: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""
         from millstream.lake.home import Home

@@ -16,6 +16,7 @@ from millstream.check.sources import (
     refused_schemas,
     unbounded_event_times,
 )
+from millstream.check.state import states_kept_forever
 from millstream.check.tables import changing_inputs, keys, no_inputs
 from millstream.check.triggers import unfit_triggers
 from millstream.model.graph import Graph
@@ -49,10 +50,19 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     unfit_triggers,
 )
 
+WARNINGS: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (states_kept_forever,)
+"""What an app may run with all the same."""
+
 
 def faults(graph: Graph) -> tuple[MillstreamError, ...]:
     """Find every fault of the graph, in the order of files and lines."""
     found = [error for rule in RULES for error in rule(graph)]
+    return tuple(sorted(found, key=place))
+
+
+def warnings(graph: Graph) -> tuple[MillstreamError, ...]:
+    """Find what may become a fault, in the order of files and lines."""
+    found = [error for rule in WARNINGS for error in rule(graph)]
     return tuple(sorted(found, key=place))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.check import faults as find_faults
+from millstream.check import faults as find_faults, warnings as find_warnings
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName, When
 from millstream.cli.text import MORE, counted, told
 from millstream.loading import load
@@ -33,8 +33,9 @@ def check(
     """Find everything that is wrong with an app, without running it."""
     loaded = load(app, profile)
     graph = loaded.graph if trigger is None else _triggered(loaded.graph, trigger)
-    faults = loaded.faults or find_faults(graph)
-    view = CheckView.of(graph, faults if static else faults or _rehearsed(loaded, graph, master))
+    faults: Sequence[MillstreamError] = loaded.faults or find_faults(graph)
+    faults = faults if static else faults or _rehearsed(loaded, graph, master)
+    view = CheckView.of(graph, (*faults, *find_warnings(graph)))
     if json:
         print(to_json(view))
     else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERBS = (
     *("new", "run", "check", "verify", "batch", "backtest", "stop"),
-    *("graph", "status", "show", "why", "ledger", "query"),
+    *("graph", "status", "show", "why", "ledger", "query", "state"),
     *("settings", "doctor", "explain", "checkpoint"),
 )
 

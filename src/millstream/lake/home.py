@@ -81,6 +81,14 @@ class Home:
         """Where is noted what the stores of an answer told."""
         return self.path / "served" / f"{query}.json"
 
+    def aside(self, query: str) -> Path:
+        """Where rows are that functions of keys raised on, before their batch is committed."""
+        return self.staging(query) / "raised"
+
+    def states(self, query: str) -> Path:
+        """Where it is written what a query keeps for each key."""
+        return self.path / "states" / f"{query}.json"
+
     def connector(self, source: str) -> Path:
         """Where the connector of a source keeps what it needs."""
         return self.path / "sources" / source

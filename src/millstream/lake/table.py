@@ -17,10 +17,10 @@ from millstream.lake.files import DataFile, count_rows
 from millstream.lake.frontier import Publication
 from millstream.lake.ledger import RULE
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+from millstream.model.state import RAISED, ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _KEPT = "_kept"
 RULES = "_rules"
-RESERVED = (_KEPT, RULES)
+RESERVED = (_KEPT, RULES, RAISED, ROW)
 _KEEPING_OUT = ("quarantine", "drop")
 
 
@@ -42,10 +42,10 @@ class TableSink:
         declared: Table,
         table: FencedTable,
         quarantine: FencedTable | None,
-        staging: Path,
+        home: Home,
     ) -> None:
         self._declared, self._table, self._quarantine = declared, table, quarantine
-        self._staging = staging
+        self._staging, self._aside = home.staging(declared.name), home.aside(declared.name)
         self.published: Callable[[int], Publication] = lambda _: Publication()
         """What is known of time after a batch; nothing, unless whoever writes it says so."""
 
@@ -84,20 +84,20 @@ class TableSink:
             KeyNotUniqueError: An update has two rows for one key.
         """
         self._fail_if_violated(staged, batch)
-        kept, aside = staged.files, tuple[DataFile]()
+        kept, aside, raised = staged.files, tuple[DataFile](), self._raised()
         if self._is_split:
             kept, aside = staged.only(_KEPT, "true"), staged.only(_KEPT, "false")
         gone = None
         if self._declared.mode == "update":
             self._refuse_double_keys((*kept, *aside), batch)
             gone = self._keys(aside)
-        counts = self._counts(staged, count_rows(kept), count_rows(aside))
+        counts = self._counts(staged, count_rows(kept), count_rows(aside), count_rows(raised))
         if self._quarantine is not None and self._quarantine.facts.batch < batch:
             is_whole = self._declared.mode == "complete"
             put_aside = self._quarantine.replace if is_whole else self._quarantine.append
             facts = _next(self._quarantine.facts, staged, batch, query_id)
-            facts = facts.plus({"written": count_rows(aside)})
-            put_aside([file.without(_KEPT) for file in aside], facts)
+            aside = (*(file.without(_KEPT) for file in aside), *raised)
+            put_aside(aside, facts.plus({"written": count_rows(aside)}))
             reach("quarantine_commit", self._table.path.parent.parent, self._table.name, batch)
         facts = _next(self.facts, staged, batch, query_id).plus(counts)
         changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
@@ -120,6 +120,13 @@ class TableSink:
             case _:
                 self._table.append(files, facts)
 
+    def _raised(self) -> tuple[DataFile, ...]:
+        """Find the rows that functions of keys raised on."""
+        if self._quarantine is None:
+            return ()
+        partition = dict.fromkeys(self._quarantine.partition_by)
+        return tuple(DataFile.read(f, partition) for f in sorted(self._aside.glob("*/*.parquet")))
+
     def _mark(self, answer: DataFrame) -> DataFrame:
         if not self._declared.expect.rules:
             return answer
@@ -137,15 +144,17 @@ class TableSink:
     def _is_split(self) -> bool:
         """Whether rows that are kept out are written too: to the side, or to forget their keys."""
         forgets = self._declared.mode == "update" and self._keeps_out
-        return self._quarantine is not None or (forgets and bool(self._declared.expect.rules))
+        is_aside = self._declared.expect.on_violation == "quarantine"
+        return bool(self._declared.expect.rules) and (is_aside or forgets)
 
     def _broken(self) -> Mapping[str, Column]:
         rules = self._declared.expect.rules.items()
         return {name: ~F.coalesce(F.expr(rule), F.lit(False)) for name, rule in rules}
 
-    def _counts(self, staged: Staged, written: int, aside: int) -> dict[str, int]:
-        quarantined = aside if self._quarantine is not None else 0
-        counts = {"input": staged.seen["_rows"], "written": written, "quarantined": quarantined}
+    def _counts(self, staged: Staged, written: int, aside: int, raised: int) -> dict[str, int]:
+        quarantined = raised + (aside if self._quarantine is not None else 0)
+        read = staged.seen["_rows"] + raised
+        counts = {"input": read, "written": written, "quarantined": quarantined}
         counts["dropped"] = counts["input"] - written - quarantined
         rules = self._declared.expect.rules
         return counts | {RULE + name: staged.seen[name] for name in rules}
@@ -171,8 +180,18 @@ class TableSink:
         return keys_of(files, self._declared.key) if files else None
 
 
-def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -> TableSink:
-    """Open a table, and the quarantine beside it if its rules keep rows aside."""
+def open_table_sink(
+    table: Table, frame: DataFrame, home: Home, *, epoch: int, may_raise: bool = False
+) -> TableSink:
+    """Open a table, and the quarantine beside it if rows may have to be kept aside.
+
+    Args:
+        table: What is declared.
+        frame: Its answer.
+        home: Where it is.
+        epoch: The driver's.
+        may_raise: Whether rows are put aside that a function of a key raised on.
+    """
     feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
     shape = Shape(
         table.name,
@@ -182,18 +201,23 @@ def open_table_sink(table: Table, frame: DataFrame, home: Home, *, epoch: int) -
         evolve=table.evolve,
         properties=feed,
     )
+    has_rules = bool(table.expect.rules) and table.expect.on_violation == "quarantine"
     quarantine = None
-    if table.expect.rules and table.expect.on_violation == "quarantine":
-        rules = StructField(RULES, ArrayType(StringType()))
+    if has_rules or may_raise:
+        more = [StructField(RULES, ArrayType(StringType()))]
+        if may_raise:
+            more += [StructField(ROW, StringType()), StructField(RAISED, StringType())]
         aside = replace(
             shape,
-            schema=StructType([*frame.schema.fields, rules]).json(),
+            schema=StructType([*frame.schema.fields, *more]).json(),
             partition_by=table.partition_by if table.mode != "update" else (),
             properties={},
+            # The table itself is held to its columns; what is aside of it may have had others.
+            evolve=True,
         )
         quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
     written = open_table(home.table(table.name), shape, epoch=epoch)
-    return TableSink(table, written, quarantine, home.staging(table.name))
+    return TableSink(table, written, quarantine, home)
 
 
 def keys_of(files: Sequence[DataFile], key: Sequence[str]) -> pa.Table:

@@ -21,6 +21,7 @@ from millstream.lake.frontier import NOTHING_YET, least
 from millstream.lake.log import facts_of
 from millstream.lake.table import rows_let_in
 from millstream.model.dataset import Source, Table
+from millstream.operators.state.aside import setting_aside
 from millstream.operators.state.frontier import complete_to
 from millstream.run.build import Snapshots, answer
 
@@ -138,7 +139,8 @@ class History:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
             return self._landed(name)
-        frame = answer(self._graph, name, self._computed)
+        with setting_aside(None):
+            frame = answer(self._graph, name, self._computed)
         return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
 
 

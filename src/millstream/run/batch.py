@@ -21,6 +21,7 @@ from millstream.errors import LiveInBatchError, NothingLandedError
 from millstream.lake.table import open_table_sink, rows_let_in
 from millstream.lake.travel import read_table
 from millstream.model.dataset import Source, Table
+from millstream.operators.state.aside import setting_aside
 from millstream.operators.state.frontier import complete_to
 from millstream.run.build import Snapshots, answer, hold_to_declaration
 from millstream.run.lease import Lease
@@ -137,7 +138,7 @@ class Settled:
         """What a table should hold, but for the rows it holds back itself."""
         if _KEYED in (log := CheckpointLog(self._home.checkpoint(table.name))).operators:
             # When a pattern is final, its rows do not tell; the answer up to the watermark does.
-            with complete_to(log.watermark_ms):
+            with complete_to(log.watermark_ms), setting_aside(None):
                 return rows_let_in(answer(self._graph, table.name, self), table.expect)
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
@@ -148,9 +149,11 @@ class Settled:
 def _compute(
     graph: Graph, table: Table, read: _LandedAndComputed, into: Home, epoch: int
 ) -> BatchTable:
-    frame = answer(graph, table.name, read)
+    with setting_aside(into.aside(table.name)) as functions:
+        frame = answer(graph, table.name, read)
     hold_to_declaration(table, frame)
-    sink = open_table_sink(table, frame, into, epoch=epoch)
+    may_raise = bool(functions.states)
+    sink = open_table_sink(table, frame, into, epoch=epoch, may_raise=may_raise)
     batch = sink.facts.batch + 1
     sink.commit(sink.stage(frame, batch), batch, "batch")
     totals = sink.facts.counts

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
+from millstream.operators.state.aside import setting_aside, stopping
 from millstream.run.build import Snapshots, answer
 from millstream.run.changes import Changes
 from millstream.run.frontier import frontier_at
@@ -116,7 +117,10 @@ class RecomputeRun:
         read.versions.update({name: table.version() for name, table in tables.items()})
         batch = self.facts.batch + 1
         reach("batch_planned", self._home.path, self.name, batch)
-        staged = self._sink.stage(answer(self._graph, self.name, read), batch)
+        has_quarantine = not isinstance(self._sink, Changes)
+        with setting_aside(self._home.aside(self.name)) if has_quarantine else stopping():
+            frame = answer(self._graph, self.name, read)
+        staged = self._sink.stage(frame, batch)
         reach("batch_staged", self._home.path, self.name, batch)
         told = self._published(read.versions)
         self._sink.published = lambda _: told

@@ -25,6 +25,7 @@ from millstream.lake.table import TableSink, open_table_sink
 from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
+from millstream.operators.state.aside import setting_aside, stopping
 from millstream.operators.state.hold import noting_holds
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.changes import ChangeLog, Changes
@@ -38,6 +39,7 @@ from millstream.run.recompute import RecomputeRun
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.serve import ServeRun, hold_to_sinks
 from millstream.run.slots import refuse_if_tasks_would_wait
+from millstream.run.states import hold_to_states
 from millstream.run.stores import Served
 from millstream.run.supervise import DEFAULT, Restart, Supervised
 
@@ -248,12 +250,15 @@ class Runner:
         read = self._streams
         if query.kind == "recompute":
             read = Snapshots(self._graph, self._spark, self._home)  # type: ignore[assignment]
-        with noting_holds() as held:
+        aside = self._home.aside(table.name)
+        with noting_holds() as held, setting_aside(aside) as functions:
             frame = answer(self._graph, table.name, read)
         hold_to_declaration(table, frame)
         if query.kind == "stream":
             hold_to_mode(table, frame, table.mode)
-        sink = open_table_sink(table, frame, self._home, epoch=self._lease.epoch)
+            hold_to_states(functions.states, table, self._home)
+        epoch, may_raise = self._lease.epoch, bool(functions.states)
+        sink = open_table_sink(table, frame, self._home, epoch=epoch, may_raise=may_raise)
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
@@ -282,9 +287,10 @@ class Runner:
             return self._open_changes(query, serve)
         trigger = self._trigger(query)
         streams = Streams(self._graph, self._spark, self._home, trigger)
-        with made_by(self._graph) as made:
+        with made_by(self._graph) as made, stopping() as functions:
             frame = answer(self._graph, serve.name, streams)
         hold_to_sinks(serve, frame)
+        hold_to_states(functions.states, serve, self._home)
         said = self._graph.trigger_of(serve)
         FaultsError.raise_for(unfit_operators(serve, trigger, said, frame, made))
         hold_to_mode(serve, frame, serve.mode_in(trigger))

@@ -7,15 +7,18 @@ entry for each part of the bucket, which holds the state of all keys in that par
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
+from millstream.operators.state.aside import Raised, put
 from millstream.operators.state.frontier import frontier_us, of_watermark
 
 if TYPE_CHECKING:
@@ -38,7 +41,8 @@ KEY, _BUCKET, _PART = "key", "bucket", "part"
 """Names that begin with an underscore do not reach Python: Spark goes through named tuples."""
 _STATE = StructType().add("packed", "binary")
 _PLACE = StructType().add("part", "integer")
-_KEYS = msgspec.msgpack.Decoder(dict[str, tuple[bytes, int | None]])
+KEYS = msgspec.msgpack.Decoder(dict[str, tuple[bytes, int | None]])
+"""Reads a part of a bucket: what each key remembers, and when it is due."""
 
 
 class Turn(NamedTuple):
@@ -49,6 +53,8 @@ class Turn(NamedTuple):
     due_us: int | None
     """The event time that the frontier must reach for the key to have a turn without rows."""
     answers: Sequence[Row]
+    raised: Sequence[Raised] = ()
+    """Rows to be put aside."""
 
 
 class Keyed(Protocol):
@@ -63,24 +69,58 @@ class Keyed(Protocol):
         ...
 
 
-def run_keyed(rows: DataFrame, keyed: Keyed, answers: StructType) -> DataFrame:
+@dataclass(frozen=True)
+class Keeping:
+    """How the state of keys is kept, and by which clock they are due."""
+
+    name: str = "parts"
+    """What Spark calls it in the checkpoint."""
+    clock: Literal["EventTime", "ProcessingTime", "None"] = "EventTime"
+    aside: str | None = None
+    """The folder for rows to be put aside."""
+
+
+_PLAIN = Keeping()
+
+
+def run_keyed(
+    rows: DataFrame,
+    keyed: Keyed,
+    answers: StructType,
+    keeping: Keeping = _PLAIN,
+    initial: DataFrame | None = None,
+) -> DataFrame:
     """Give the answers to rows, whose first column is the text of their key.
 
     Args:
-        rows: No column is ever null; in a stream they have a watermark.
+        rows: No column is ever null; in a stream they have a watermark, if it is the clock.
         keyed: What to do with the rows of a key.
         answers: The columns of an answer.
+        keeping: How state is kept.
+        initial: Rows of the same columns that come before all others.
     """
     if not rows.isStreaming:
+        rows = rows if initial is None else rows.unionByName(initial)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY)
-        run = _Whole(keyed, answers.names, frontier_us())
+        run = _Whole(keyed, answers.names, frontier_us(), keeping)
         return ordered.mapInArrow(run, answers)
-    place = F.pmod(F.xxhash64(KEY), F.lit(BUCKETS * PARTS)).cast("int")
-    bucketed = rows.select(
-        (place % BUCKETS).alias(_BUCKET), (place / BUCKETS).cast("int").alias(_PART), "*"
+    return (
+        _bucketed(rows)
+        .groupBy(_BUCKET)
+        .transformWithStateInPandas(
+            Buckets(keyed, answers.names, keeping),
+            answers,
+            outputMode="Append",
+            timeMode=keeping.clock,
+            initialState=_bucketed(initial).groupBy(_BUCKET) if initial is not None else None,
+        )
     )
-    return bucketed.groupBy(_BUCKET).transformWithStateInPandas(
-        Buckets(keyed, answers.names), answers, outputMode="Append", timeMode="EventTime"
+
+
+def _bucketed(rows: DataFrame) -> DataFrame:
+    place = F.pmod(F.xxhash64(KEY), F.lit(BUCKETS * PARTS)).cast("int")
+    return rows.select(
+        (place % BUCKETS).alias(_BUCKET), (place / BUCKETS).cast("int").alias(_PART), "*"
     )
 
 
@@ -91,21 +131,29 @@ class _Whole:
     keyed: Keyed
     names: Sequence[str]
     frontier_us: float
+    keeping: Keeping
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        key, waiting = None, list[Any]()
+        key, waiting, raised = None, list[Any](), list[Raised]()
         for batch in batches:
             answers: list[Any] = []
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 if row[0] != key:
-                    answers += self._turn(key, waiting)
+                    answers += self._turn(key, waiting, raised)
                     key, waiting = row[0], []
                 waiting.append(row[1:])
             yield from self._given(answers)
-        yield from self._given(self._turn(key, waiting))
+        yield from self._given(self._turn(key, waiting, raised))
+        context = TaskContext.get()
+        if raised and self.keeping.aside and context is not None:
+            put(self.keeping.aside, f"{self.keeping.name}-{context.partitionId()}", raised)
 
-    def _turn(self, key: str | None, rows: Sequence[Row]) -> Sequence[Row]:
-        return () if key is None else self.keyed.turn(key, None, rows, self.frontier_us).answers
+    def _turn(self, key: str | None, rows: Sequence[Row], raised: list[Raised]) -> Sequence[Row]:
+        if key is None:
+            return ()
+        turn = self.keyed.turn(key, None, rows, self.frontier_us)
+        raised += turn.raised
+        return turn.answers
 
     def _given(self, answers: Sequence[Row]) -> Iterator[pa.RecordBatch]:
         if answers:
@@ -119,7 +167,8 @@ class _Part:
     def __init__(self, packed: bytes | None) -> None:
         self.keys: dict[str, tuple[bytes, int | None]] = {}
         if packed is not None:
-            self.keys = _KEYS.decode(packed)
+            self.keys = KEYS.decode(packed)
+        self.raised: list[Raised] = []
 
     def take(self, keyed: Keyed, rows: Mapping[str, Sequence[Row]], frontier: float) -> list[Row]:
         """Give a turn to the keys that have rows or are due."""
@@ -129,6 +178,7 @@ class _Part:
             packed, _ = self.keys.pop(key, (None, None))
             turn = keyed.turn(key, packed, rows.get(key, ()), frontier)
             answers += turn.answers
+            self.raised += turn.raised
             if turn.packed is not None:
                 self.keys[key] = (turn.packed, turn.due_us)
         return answers
@@ -144,42 +194,56 @@ class _Part:
 class Buckets(StatefulProcessor):
     """Gives each key of a bucket its turns, in a stream."""
 
-    def __init__(self, keyed: Keyed, names: Sequence[str]) -> None:
-        self._keyed, self._names = keyed, names
+    def __init__(self, keyed: Keyed, names: Sequence[str], keeping: Keeping) -> None:
+        self._keyed, self._names, self._keeping = keyed, names, keeping
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the state of the bucket."""
         self._handle = handle
-        self._parts = handle.getMapState("parts", _PLACE, _STATE)
+        self._parts = handle.getMapState(self._keeping.name, _PLACE, _STATE)
         self._dues = handle.getValueState("dues", _STATE)
+
+    def handleInitialState(  # noqa: N802
+        self,
+        key: Any,
+        initialState: pd.DataFrame,  # noqa: N803
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> None:
+        """Take what keys begin with, before any row."""
+        for _ in self._turns(key[0], _by_part([initialState]), -math.inf):
+            pass
 
     def handleInputRows(  # noqa: N802
         self,
-        key: Any,  # noqa: ARG002
+        key: Any,
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Take the rows of a batch."""
-        parts: dict[int, dict[str, list[Row]]] = {}
-        for frame in rows:
-            first = frame.columns.get_loc(_PART)
-            columns = [frame[name].tolist() for name in frame.columns[first:]]
-            for part, text, *row in zip(*columns, strict=True):
-                parts.setdefault(part, {}).setdefault(text, []).append(tuple(row))
-        yield from self._turns(parts, of_watermark(timerValues.getCurrentWatermarkInMs()))
+        yield from self._turns(key[0], _by_part(rows), self._now(timerValues))
 
     def handleExpiredTimer(  # noqa: N802
         self,
-        key: Any,  # noqa: ARG002
+        key: Any,
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Give a turn to the keys that are due; Spark removes the timer itself."""
-        frontier = of_watermark(timerValues.getCurrentWatermarkInMs())
-        yield from self._turns({}, frontier, fired=expiredTimerInfo.getExpiryTimeInMs())
+        fired = expiredTimerInfo.getExpiryTimeInMs()
+        yield from self._turns(key[0], {}, self._now(timerValues), fired=fired)
+
+    def _now(self, values: TimerValues) -> float:
+        match self._keeping.clock:
+            case "EventTime":
+                return of_watermark(values.getCurrentWatermarkInMs())
+            case "ProcessingTime":
+                return values.getCurrentProcessingTimeInMs() * 1000
+            case _:
+                return -math.inf
 
     def _turns(
         self,
+        bucket: int,
         parts: Mapping[int, Mapping[str, Sequence[Row]]],
         frontier: float,
         fired: int | None = None,
@@ -189,12 +253,16 @@ class Buckets(StatefulProcessor):
         found = self._dues.get()
         timer, dues = msgspec.msgpack.decode(found[0]) if found else (None, {})
         answers: list[Row] = []
+        raised: list[Raised] = []
         for number in sorted(parts.keys() | {p for p, due in dues.items() if due <= frontier}):
             held = self._parts.getValue((number,))
             part = _Part(held[0] if held else None)
             answers += part.take(self._keyed, parts.get(number, {}), frontier)
+            raised += part.raised
             self._keep(number, part, dues, is_held=held is not None)
         self._wake_at(min(dues.values(), default=None), None if timer == fired else timer, dues)
+        if raised and self._keeping.aside:
+            put(self._keeping.aside, f"{self._keeping.name}-{bucket}-{fired}", raised)
         if answers:
             columns = zip(*answers, strict=True)
             yield pd.DataFrame(dict(zip(self._names, columns, strict=True)))
@@ -220,3 +288,14 @@ class Buckets(StatefulProcessor):
             self._dues.clear()
         else:
             self._dues.update((msgspec.msgpack.encode((wanted, dues)),))
+
+
+def _by_part(frames: Iterable[pd.DataFrame]) -> dict[int, dict[str, list[Row]]]:
+    """Sort rows by the part of the bucket that they belong to, and by key."""
+    parts: dict[int, dict[str, list[Row]]] = {}
+    for frame in frames:
+        first = frame.columns.get_loc(_PART)
+        columns = [frame[name].tolist() for name in frame.columns[first:]]
+        for part, text, *row in zip(*columns, strict=True):
+            parts.setdefault(part, {}).setdefault(text, []).append(tuple(row))
+    return parts

@@ -1,0 +1,64 @@
+"""`millstream state`: what functions with state keep of each key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+    AppFile,
+    HomeDir,
+    Json,
+    Master,
+    ProfileName,
+)
+from millstream.cli.query import show
+from millstream.errors import ArgumentRefusedError
+from millstream.loading import load
+from millstream.views.shape import AnswerView, to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def state(  # noqa: PLR0913 - a command has the options it has
+    app: AppFile,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The function, or the dataset that calls it.")
+    ],
+    *,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Which keys, such as \"user = 'ann'\".")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, metavar="N", help="How many keys to show.")] = 20,
+    home: HomeDir = None,
+    profile: ProfileName = None,
+    master: Master = None,
+    json: Json = False,
+) -> None:
+    """Show what a function keeps of each key, as its last batch left it; also while it runs."""
+    from millstream.cli.quiet import open_quiet_session
+    from millstream.run.states import read_state
+
+    loaded = load(app, profile)
+    place = loaded.home(home)
+    place.verify_in_use(loaded.name)
+    conf = loaded.bound.spark
+    spark = open_quiet_session(loaded.name, loaded.master(master), conf=conf, log_dir=place.logs)
+    view = _answer(read_state(spark, place, name), where, rows)
+    print(to_json(view)) if json else show(view)
+
+
+def _answer(found: DataFrame, where: str | None, rows: int) -> AnswerView:
+    from pyspark.errors import PySparkException
+
+    from millstream.spark.words import words_of
+
+    try:
+        chosen = found.where(where) if where else found
+        taken = [tuple(row) for row in chosen.limit(rows).collect()]
+    except PySparkException as error:
+        expected = f"a condition on {', '.join(found.columns)}: {words_of(error)}"
+        raise ArgumentRefusedError("--where", where or "", expected=expected) from error
+    return AnswerView(tuple(found.columns), taken)

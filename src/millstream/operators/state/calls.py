@@ -1,0 +1,236 @@
+"""The calls of a function of a key: in which order, with what, and what becomes of what it raises.
+
+In event order there is one call for each instant at which the key has rows, and one for each timer
+that is due, by the time they are of. So the calls do not depend on how the rows arrived: a batch
+makes the same ones as a stream.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import traceback
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import MillstreamError, StatefulRaisedError
+from millstream.model.state import TIMEOUT
+from millstream.operators.state.aside import Raised
+from millstream.operators.state.buckets import Turn
+from millstream.operators.state.codec import Codec
+from millstream.operators.state.timer import Timer, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from millstream.model.schema import Schema
+    from millstream.model.state import KeyedState
+
+INITIAL_US = -(2**63)
+"""The event time of what is no row but a state to begin with."""
+UNTIMED_US = INITIAL_US + 1
+"""The event time of a row that has none."""
+
+_TTL = ""
+"""The timer that only forgets."""
+_ROOM = str(Path(__file__).parent)
+_US = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A function of a key, and how it is called."""
+
+    declared: KeyedState
+    function: Callable[..., Any]
+    key: Schema
+    columns: Schema
+    streams: bool
+    """Whether rows come in batches; otherwise all at once, each with the time of the last."""
+    tolerates: bool
+    """Whether rows that it raises on are put aside."""
+    keeps_time: bool = True
+    """Whether there is anything for timers to go by."""
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Reads and writes what goes in and comes out; made where the calls are."""
+        return Codec(self.declared, self.key, self.columns)
+
+    def turn(
+        self, key: str, packed: bytes | None, rows: Sequence[tuple[Any, ...]], frontier_us: float
+    ) -> Turn:
+        """Make the calls that are due at the frontier, which is the time if timers go by that."""
+        try:
+            return _Turn(self, key, packed, rows, frontier_us).taken()
+        except Exception:
+            # From the beginning, and with an eye on each call: which one it was is not known.
+            return _Turn(self, key, packed, rows, frontier_us, careful=True).taken()
+
+
+class _Turn:
+    """One turn of one key."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        key: str,
+        packed: bytes | None,
+        rows: Sequence[tuple[Any, ...]],
+        frontier_us: float,
+        *,
+        careful: bool = False,
+    ) -> None:
+        self._calls, self._declared, self._careful = calls, calls.declared, careful
+        self._codec = calls.codec
+        self._text, self._key = key, self._codec.key(key)
+        self._memory = self._codec.unpack(packed)
+        self._answers: list[tuple[str]] = []
+        self._raised: list[Raised] = []
+        self._has_called = False
+        self._rows_to = self._timers_to = frontier_us
+        if not calls.streams and frontier_us == math.inf:
+            self._rows_to = self._timers_to = rows[0][2]
+        if self._declared.order == "arrival":
+            self._rows_to = math.inf
+        self._new = [(row[0], row[1]) for row in rows]
+
+    def taken(self) -> Turn:
+        memory = self._memory
+        self._sift()
+        if self._declared.order == "arrival" and self._calls.streams:
+            self._fire()
+            if self._new:
+                self._take(self._new, self._arrived_us())
+            self._fire()
+        else:
+            memory.pending += self._new
+            ready = sorted(row for row in memory.pending if row[0] <= self._rows_to)
+            memory.pending = [row for row in memory.pending if row[0] > self._rows_to]
+            for us, same in groupby(ready, key=lambda row: row[0]):
+                self._fire(before=us)
+                self._take(list(same), us)
+            self._fire()
+        dues = [us for us, _ in memory.pending]
+        dues += memory.timers.values()
+        packed = self._codec.pack(memory)
+        return Turn(packed, min(dues, default=None), self._answers, self._raised)
+
+    def _sift(self) -> None:
+        """Take out what is no row with an event time."""
+        if not self._new or min(self._new)[0] > UNTIMED_US:
+            return
+        for us, text in self._new:
+            if us == INITIAL_US:
+                self._memory.state = self._codec.initial(text)
+            elif us == UNTIMED_US:
+                self._put_aside(text, "its event time is null")
+        self._new = [row for row in self._new if row[0] > UNTIMED_US]
+
+    def _arrived_us(self) -> int:
+        self._new.sort()
+        return self._new[-1][0] if self._declared.clock == "event" else int(self._timers_to)
+
+    def _fire(self, *, before: float = math.inf) -> None:
+        """Make the calls for timers that are due, up to a time."""
+        while timers := self._memory.timers:
+            us, name = min((us, name) for name, us in timers.items())
+            if us >= before or us > self._timers_to:
+                return
+            del timers[name]
+            if name != _TTL:
+                told = json.dumps({"timer": name, "at": moment(us).isoformat(), "key": self._text})
+                self._call((), us, name, told)
+            is_over = name == TIMEOUT and self._declared.timeout is not None
+            if name == _TTL or (is_over and name not in self._memory.timers):
+                self._memory.state.clear()
+                self._memory.timers.clear()
+
+    def _take(self, rows: list[tuple[int, str]], now_us: int) -> None:
+        """Make the call for rows; if it raises, one for each of them."""
+        told = [text for _, text in rows]
+        if not self._careful:
+            went_well = self._call(tuple(map(self._codec.row, told)), now_us, None, "")
+        elif len(rows) > 1 and self._call(told, now_us, None, None):
+            went_well = True
+        else:
+            went_well = sum(self._call([text], now_us, None, text) for text in told) > 0
+        if went_well:
+            self._set_deadlines(now_us)
+
+    def _set_deadlines(self, now_us: int) -> None:
+        timers, is_kept = self._memory.timers, not self._codec.is_fresh(self._memory.state)
+        for name, length in ((TIMEOUT, self._declared.timeout), (_TTL, self._declared.ttl)):
+            if length is None:
+                continue
+            if is_kept:
+                timers[name] = max(timers.get(name, now_us), now_us + length // _US)
+            else:
+                timers.pop(name, None)
+
+    def _call(self, rows: Any, now_us: int, fired: str | None, told: str | None) -> bool:
+        """Call the function; tell whether it went well.
+
+        Args:
+            rows: Rows; in a careful turn, their texts.
+            now_us: What time it is.
+            fired: The timer it is called for.
+            told: What to put aside if it raises; None if it is tried again otherwise.
+        """
+        memory = self._memory
+        if not self._careful:
+            if self._has_called:
+                # As it would be in another turn: a list, not the tuple that it was set to.
+                memory.state = self._codec.state(self._codec.held(memory.state))
+            self._has_called = True
+            self._answers += self._answered(rows, now_us, fired)
+            return True
+        state, timers = self._codec.held(memory.state), dict(memory.timers)
+        memory.state = self._codec.state(state)
+        try:
+            answers = self._answered(tuple(map(self._codec.row, rows)), now_us, fired)
+            self._codec.held(memory.state)
+        except Exception as error:
+            memory.state, memory.timers = self._codec.state(state), timers
+            if told is not None:
+                self._put_aside(told, error)
+            return False
+        self._answers += answers
+        return True
+
+    def _answered(self, rows: Any, now_us: int, fired: str | None) -> list[tuple[str]]:
+        refused = "" if self._calls.keeps_time else "the stream has no watermark to go by"
+        timer = Timer(
+            self._memory.timers,
+            now_us,
+            fired,
+            function=self._declared.name,
+            at=self._declared.at,
+            refused=refused,
+        )
+        given = self._calls.function(self._key, rows, self._memory.state, timer)
+        return [self._codec.answer(row) for row in given] if given is not None else []
+
+    def _put_aside(self, row: str, why: Exception | str) -> None:
+        if not self._calls.tolerates:
+            cause = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+            raised = StatefulRaisedError(
+                self._declared.name, cause=cause, row=row, at=self._declared.at
+            )
+            raise raised from (why if isinstance(why, Exception) else None)
+        trace = why if isinstance(why, str) else trace_of(why)
+        self._raised.append(Raised(self._declared.name, row, trace))
+
+
+def trace_of(error: Exception) -> str:
+    """Write what was raised, and the way to it through the user's code."""
+    if isinstance(error, MillstreamError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_ROOM)]
+    told = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
+    return "".join([*told, *traceback.format_exception_only(error)])

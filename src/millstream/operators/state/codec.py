@@ -1,0 +1,160 @@
+"""How the rows, the key, the state and the answers of a function of a key are read and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from millstream.errors import EmittedRowError, StateValueError
+from millstream.operators.state.kind import (
+    has_numbers_to_check,
+    record_of,
+    state_of,
+    to_words,
+)
+
+if TYPE_CHECKING:
+    from millstream.model.schema import Schema
+    from millstream.model.state import KeyedState
+    from millstream.operators.state.kind import Kept
+
+JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+    "timeZone": "UTC",
+}
+"""How Spark reads and writes the texts: to the microsecond."""
+
+MEMORY = msgspec.msgpack.Decoder(tuple[bytes | None, dict[str, int], list[tuple[int, str]]])
+"""Reads what is remembered of a key: its state, its timers, and rows that wait."""
+
+_SHOWN = 200
+
+
+@dataclass
+class Memory:
+    """What is remembered of a key."""
+
+    state: Kept
+    timers: dict[str, int]
+    """When each timer is due, in microseconds."""
+    pending: list[tuple[int, str]]
+    """Rows that the frontier has not reached: event time and text."""
+
+
+class Codec:
+    """Reads and writes what goes into a function of a key and what comes out."""
+
+    def __init__(self, declared: KeyedState, key: Schema, columns: Schema) -> None:
+        self._declared, self._key, self._columns = declared, key, columns
+        self._of_key = msgspec.json.Decoder(record_of(key), strict=False)
+        self._of_row = msgspec.json.Decoder(record_of(columns), strict=False)
+        self._kept = state_of(declared.state)
+        self._of_state = msgspec.msgpack.Decoder(self._kept)
+        self._fresh = self._kept()
+        self._numbers = declared.state.fields if has_numbers_to_check(declared.state) else ()
+        self._answer = record_of(declared.emits)
+        self._names = declared.emits.names
+        self._checks = has_numbers_to_check(declared.emits)
+        self._json = msgspec.json.Encoder(decimal_format="number")
+        self._initial = msgspec.json.Decoder(record_of(declared.state), strict=False)
+
+    def key(self, text: str) -> Any:
+        """Read a key: a value, or a tuple of values if it has several columns."""
+        values = msgspec.structs.astuple(self._of_key.decode(text))
+        return values[0] if len(values) == 1 else values
+
+    def row(self, text: str) -> Any:
+        """Read a row."""
+        return self._of_row.decode(text)
+
+    def initial(self, text: str) -> Kept:
+        """Read a state that is given by a table."""
+        given = self._initial.decode(text)
+        found = {name: getattr(given, name) for name in given.__struct_fields__}
+        return self._kept(**{name: value for name, value in found.items() if value is not None})
+
+    def unpack(self, packed: bytes | None) -> Memory:
+        """Read what is remembered."""
+        if packed is None:
+            return Memory(self._kept(), {}, [])
+        state, timers, pending = MEMORY.decode(packed)
+        return Memory(self.state(state), timers, pending)
+
+    def state(self, packed: bytes | None) -> Kept:
+        """Read a state; None is one that begins."""
+        return self._kept() if packed is None else self._of_state.decode(packed)
+
+    def pack(self, memory: Memory) -> bytes | None:
+        """Write what is remembered; None if it is nothing."""
+        state = self.held(memory.state)
+        if state is None and not memory.timers and not memory.pending:
+            return None
+        return msgspec.msgpack.encode((state, memory.timers, memory.pending))
+
+    def is_fresh(self, state: Kept) -> bool:
+        """Whether a state is as it began."""
+        return bool(state == self._fresh)
+
+    def held(self, state: Kept) -> bytes | None:
+        """Write a state, held to its types; None if it is as it began.
+
+        Raises:
+            StateValueError: A value does not fit.
+        """
+        if self.is_fresh(state):
+            return None
+        try:
+            packed = msgspec.msgpack.encode(state)
+            again = self._of_state.decode(packed)
+            for column in self._numbers:
+                to_words(getattr(again, column.name), column.type)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise StateValueError(
+                self._declared.name,
+                why=_by_name(str(error), self._declared.state.names),
+                state=f"state={self._declared.state.to_ddl()!r}",
+                at=self._declared.at,
+            ) from error
+        return packed
+
+    def answer(self, row: Any) -> tuple[str]:
+        """Write a row that a function gave, held to its types.
+
+        Raises:
+            EmittedRowError: It does not fit.
+        """
+        try:
+            by_name = row if isinstance(row, dict) else self._named(row)
+            answer: Any = msgspec.convert(by_name, self._answer)
+            if self._checks:
+                columns = self._declared.emits.fields
+                answer = {c.name: to_words(getattr(answer, c.name), c.type) for c in columns}
+            return (self._json.encode(answer).decode(),)
+        except (TypeError, ValueError, OverflowError) as error:
+            shown = repr(row)
+            raise EmittedRowError(
+                self._declared.name,
+                row=shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…",
+                why=_by_name(str(error), self._names),
+                emits=f"emits={self._declared.emits.to_ddl()!r}",
+                at=self._declared.at,
+            ) from error
+
+    def _named(self, row: Any) -> dict[str, Any]:
+        if not isinstance(row, tuple | list) or len(row) != len(self._names):
+            raise ValueError(f"expected a dict or {len(self._names)} values")  # noqa: TRY003
+        return dict(zip(self._names, row, strict=True))
+
+
+def _by_name(told: str, names: tuple[str, ...]) -> str:
+    """Name columns where they are counted.
+
+    >>> _by_name("Expected `int`, got `str` - at `$[1]`", ("user", "n"))
+    'Expected `int`, got `str` - at `n`'
+    """
+    for number, name in enumerate(names):
+        told = told.replace(f"`$[{number}]", f"`{name}").replace(f"`$.{name}", f"`{name}")
+    return told

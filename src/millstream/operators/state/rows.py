@@ -1,0 +1,187 @@
+"""The rows of a function of a key, made ready by Spark, and its answers read again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, functions as F
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
+
+from millstream.errors import (
+    SchemaError,
+    StatefulColumnError,
+    StatefulRefusedError,
+    StatefulTimeError,
+    StatefulUnboundedError,
+)
+from millstream.model.schema import Schema
+from millstream.model.state import KeptState
+from millstream.operators.state.aside import around
+from millstream.operators.state.buckets import KEY, Keeping, run_keyed
+from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
+from millstream.operators.state.codec import JSON
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from millstream.model.schema import Field
+    from millstream.model.state import KeyedState
+    from millstream.operators.state.stateful import Stateful
+
+_DELAY = "spark.watermarkDelayMs"
+_TIME, _TEXT, _END = "us", "text", "end"
+_ANSWERS = StructType([StructField("answer", StringType())])
+_STRICT = {**JSON, "mode": "FAILFAST"}
+
+
+def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
+    """Run a function over rows.
+
+    Raises:
+        DeclarationError: The rows do not fit what is declared.
+    """
+    declared, surroundings = stateful.declared, around()
+    key, columns = _schema(declared, rows, declared.key), _schema(declared, rows, rows.columns)
+    time = _time(declared, rows)
+    keeps_time = not rows.isStreaming or _has_clock(declared, rows, time)
+    calls = Calls(
+        declared,
+        stateful.function,
+        key,
+        columns,
+        streams=rows.isStreaming,
+        tolerates=surroundings is not None and not surroundings.raises,
+        keeps_time=keeps_time,
+    )
+    clock = "ProcessingTime" if declared.clock == "processing" else "EventTime"
+    keeping = Keeping(
+        name_in_checkpoint(declared.name),
+        clock if keeps_time else "None",  # type: ignore[arg-type]
+        surroundings.enter(KeptState(declared.name, key, declared.state)) if surroundings else None,
+    )
+    ready = _ready(declared, rows, time)
+    initial = _initial(stateful, rows) if stateful.initial else None
+    if not rows.isStreaming:
+        end = ready.agg(F.coalesce(F.max(_TIME), F.lit(0)).alias(_END))
+        ready = ready.crossJoin(F.broadcast(end))
+        initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
+    told = run_keyed(ready, calls, _ANSWERS, keeping, initial)
+    schema = declared.emits.to_ddl()
+    return told.select(F.from_json("answer", schema, _STRICT).alias("answer")).select("answer.*")
+
+
+def name_in_checkpoint(function: str) -> str:
+    """Say what Spark calls the state of a function."""
+    return f"parts_{function}"
+
+
+def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame:
+    untimed = UNTIMED_US if declared.order == "event" else 0
+    at = F.unix_micros(_quoted(time)) if time else F.lit(None).cast("bigint")
+    return rows.select(
+        _json(declared.key, keep_nulls=True).alias(KEY),
+        F.coalesce(at, F.lit(untimed)).alias(_TIME),
+        _json(rows.columns).alias(_TEXT),
+    )
+
+
+def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
+    """Read what keys begin with.
+
+    Raises:
+        StatefulRefusedError: It is no DataFrame, or a stream.
+        StatefulColumnError: A column of the key or of the state is missing, or of another type.
+    """
+    declared = stateful.declared
+    assert stateful.initial is not None
+    given = stateful.initial(rows.sparkSession)
+    if not isinstance(given, DataFrame) or given.isStreaming:
+        got = "a stream" if isinstance(given, DataFrame) else type(given).__name__
+        raise StatefulRefusedError(declared.name, "initial", got=got, at=declared.at)
+    wanted = StructType([rows.schema[name] for name in declared.key])
+    kept = StructType.fromJson(json.loads(declared.state.to_json()))
+    for field in (*wanted.fields, *kept.fields):
+        if field.name not in given.columns:
+            why = "which initial does not have"
+        elif given.schema[field.name].dataType.simpleString() != field.dataType.simpleString():
+            why = f"which is {given.schema[field.name].dataType.simpleString()} in initial"
+        else:
+            continue
+        raise StatefulColumnError(
+            declared.name, field.name, why=why, columns=given.columns, at=declared.at
+        )
+    return given.select(
+        _json(declared.key, keep_nulls=True).alias(KEY),
+        F.lit(INITIAL_US).cast("bigint").alias(_TIME),
+        _json(declared.state.names).alias(_TEXT),
+    )
+
+
+def _schema(declared: KeyedState, rows: DataFrame, names: tuple[str, ...] | list[str]) -> Schema:
+    """Read columns as a function is given them.
+
+    Raises:
+        StatefulColumnError: A column is missing, or cannot be given.
+    """
+    found: list[Field] = []
+    for name in names:
+        why = ""
+        if name not in rows.columns:
+            why = "which the rows do not have"
+        elif not name.isidentifier():
+            why = "which is no name in Python: rename it or leave it out"
+        else:
+            try:
+                found += Schema.parse(StructType([rows.schema[name]])).with_nulls().fields
+            except SchemaError as error:
+                why = f"which it cannot be given: {error.what}"
+        if why:
+            raise StatefulColumnError(
+                declared.name, name, why=why, columns=rows.columns, at=declared.at
+            )
+    return Schema(tuple(found))
+
+
+def _time(declared: KeyedState, rows: DataFrame) -> str | None:
+    times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
+    if declared.event_time is not None:
+        if declared.event_time not in times:
+            why = "which is not a TIMESTAMP of the rows"
+            raise StatefulColumnError(
+                declared.name, declared.event_time, why=why, columns=rows.columns, at=declared.at
+            )
+        return declared.event_time
+    if len(times) == 1:
+        return times[0]
+    if declared.order == "event" or _goes_by_event_time(declared):
+        raise StatefulTimeError(declared.name, times, at=declared.at)
+    return None
+
+
+def _has_clock(declared: KeyedState, rows: DataFrame, time: str | None) -> bool:
+    """Whether there is something for timers to go by.
+
+    Raises:
+        StatefulUnboundedError: There must be, and there is no watermark.
+    """
+    if declared.clock == "processing":
+        return True
+    if time is not None and _DELAY in (rows.schema[time].metadata or {}):
+        return True
+    if time is not None and (declared.order == "event" or _goes_by_event_time(declared)):
+        raise StatefulUnboundedError(declared.name, time, at=declared.at)
+    return False
+
+
+def _goes_by_event_time(declared: KeyedState) -> bool:
+    return declared.clock == "event" and bool(declared.timeout or declared.ttl)
+
+
+def _json(names: tuple[str, ...] | list[str], *, keep_nulls: bool = False) -> Column:
+    nulls = {"ignoreNullFields": "false"} if keep_nulls else {}
+    return F.to_json(F.struct(*map(_quoted, names)), {**JSON, **nulls})
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name}`")

@@ -1,0 +1,166 @@
+"""What users call to keep state by key: a function of one key becomes one of DataFrames."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+
+from millstream.declare import location_of
+from millstream.errors import (
+    SchemaError,
+    StatefulParametersError,
+    StatefulRefusedError,
+)
+from millstream.model.duration import parse_duration
+from millstream.model.schema import Schema
+from millstream.model.state import CLOCKS, ORDERS, KeyedState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.errors import Location
+    from millstream.errors.state import StatefulFault
+    from millstream.model.state import Clock
+
+_RESERVED = ("clear",)
+
+
+class StatefulOptions(TypedDict, total=False):
+    """What can be said of a function of a key, besides its key, its state and what it gives."""
+
+    timeout: str
+    """How long after the last row of a key it is called without rows, and the key forgotten."""
+    ttl: str
+    """How long after its last row a key is forgotten."""
+    order: str
+    """"event": when the watermark has passed them, by event time; "arrival": as they come."""
+    event_time: str
+    """The column that orders rows, if there are several of type TIMESTAMP."""
+    initial: Callable[[SparkSession], DataFrame]
+    """What keys begin with: a DataFrame with the columns of the key and of the state."""
+
+
+class Stateful:
+    """A function of one key, to be called with a DataFrame."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        declared: KeyedState,
+        initial: Callable[[SparkSession], DataFrame] | None,
+    ) -> None:
+        self.function, self.declared, self.initial = function, declared, initial
+        self.__name__, self.__doc__ = declared.name, function.__doc__
+        self.__wrapped__ = function
+
+    def __call__(self, rows: DataFrame) -> DataFrame:
+        """Give what the function emits, in a stream as the watermark allows.
+
+        Raises:
+            DeclarationError: The rows do not fit what is declared.
+        """
+        from millstream.operators.state.rows import emitted
+
+        return emitted(self, rows)
+
+    def __repr__(self) -> str:
+        return f"<stateful {self.declared.name} by {', '.join(self.declared.key)}>"
+
+
+def stateful(
+    *, key: str | Sequence[str], state: str, emits: str, **options: Unpack[StatefulOptions]
+) -> Callable[[Callable[..., Iterable[Any] | None]], Stateful]:
+    """Keep state by key, with a function `(key, rows, state, timer)` of one key.
+
+    In event order it is called once for each instant at which a key has rows, and once for each
+    timer, in the order of time: the same calls in a batch and in a stream.
+
+    Args:
+        key: The columns by which rows belong together.
+        state: What is kept of a key, as DDL; its columns are attributes of `state`.
+        emits: What the function gives, as DDL.
+        options: When a key is forgotten, in which order rows come, and what keys begin with.
+
+    Raises:
+        DeclarationError: The declaration does not fit together.
+    """
+
+    def made(function: Callable[..., Iterable[Any] | None]) -> Stateful:
+        declared = _declared(function, (key,) if isinstance(key, str) else tuple(key), state, emits)
+        return Stateful(function, _with(declared, options), options.get("initial"))
+
+    return made
+
+
+def _declared(
+    function: Callable[..., Any], key: tuple[str, ...], state: str, emits: str
+) -> KeyedState:
+    name, at = function.__name__, location_of(function)
+    parameters = inspect.signature(function).parameters.values()
+    takes = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(takes) != 4 or len(parameters) != 4:
+        raise StatefulParametersError(name, parameters=[str(p) for p in parameters], at=at)
+    if not key:
+        raise StatefulRefusedError(name, "key", at=at)
+    kept, given = _schema(state, name, at), _schema(emits, name, at)
+    for column in _RESERVED:
+        if column in kept.names:
+            raise StatefulRefusedError(name, "reserved", got=column, at=at)
+    forgets = "clear" in inspect.unwrap(function).__code__.co_names
+    return KeyedState(name, key, kept, given, at, forgets=forgets)
+
+
+def _schema(text: str, function: str, at: Location) -> Schema:
+    try:
+        schema = Schema.parse(text).with_nulls()
+    except SchemaError as error:
+        raise error.located(at) from None
+    for name in schema.names:
+        if not name.isidentifier():
+            raise StatefulRefusedError(function, "name", got=name, at=at)
+    return schema
+
+
+def _with(declared: KeyedState, options: StatefulOptions) -> KeyedState:
+    from dataclasses import replace
+
+    lengths = {n: options.get(n) for n in ("timeout", "ttl")}
+    read = {n: _length(n, str(text), declared) for n, text in lengths.items() if text is not None}
+    clocks = {clock for clock, _ in read.values()} or {"event"}
+    order = options.get("order", "event")
+
+    def refuse(fault: StatefulFault, got: object = None) -> StatefulRefusedError:
+        return StatefulRefusedError(declared.name, fault, got=got, at=declared.at)
+
+    if order not in ORDERS:
+        raise refuse("order", order)
+    if len(clocks) > 1:
+        raise refuse("clocks")
+    [clock] = clocks
+    if clock == "processing" and order == "event":
+        raise refuse("processing_order")
+    return replace(
+        declared,
+        clock=cast("Clock", clock),
+        order=order,
+        event_time=options.get("event_time"),
+        timeout=read["timeout"][1] if "timeout" in read else None,
+        ttl=read["ttl"][1] if "ttl" in read else None,
+    )
+
+
+def _length(option: str, text: str, declared: KeyedState) -> tuple[str, timedelta]:
+    clock, _, length = text.strip().partition(" ")
+    if clock not in CLOCKS:
+        clock, length = "event", text
+    try:
+        found = parse_duration(length)
+    except ValueError:
+        found = None
+    if not found:
+        got = f"{option}={text!r}"
+        raise StatefulRefusedError(declared.name, "length", got=got, at=declared.at) from None
+    return clock, found

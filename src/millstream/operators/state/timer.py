@@ -1,0 +1,85 @@
+"""Timers of one key: when the function is called again, though no row comes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from millstream.errors import TimerRefusedError
+
+if TYPE_CHECKING:
+    from millstream.errors import Location
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+
+def moment(us: float) -> datetime:
+    """Give a time as Python has it.
+
+    >>> moment(60_000_000).isoformat()
+    '1970-01-01T00:01:00+00:00'
+    """
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def microseconds(at: datetime) -> int:
+    """Give a time as it is kept."""
+    return (at - _EPOCH) // _US
+
+
+class Timer:
+    """What time it is for a key, and its timers."""
+
+    __slots__ = ("_at", "_function", "_now_us", "_refused", "_us", "fired")
+
+    def __init__(
+        self,
+        us: dict[str, int],
+        now_us: int,
+        fired: str | None,
+        *,
+        function: str,
+        at: Location,
+        refused: str = "",
+    ) -> None:
+        self._us, self._now_us, self.fired = us, now_us, fired
+        self._function, self._at, self._refused = function, at, refused
+
+    fired: str | None
+    """The timer for which the function is called; None if it is called for rows."""
+
+    @property
+    def now(self) -> datetime:
+        """The event time of the rows or of the timer; the time of the batch if timers go by it."""
+        return moment(self._now_us)
+
+    def at(self, name: str) -> datetime | None:
+        """When a timer is set to; None if it is not set."""
+        return moment(self._us[name]) if name in self._us else None
+
+    def set(self, name: str, at: datetime) -> None:
+        """Have the function called when all rows up to a time are there; in place of an earlier.
+
+        A time that has passed already counts as now.
+
+        Raises:
+            TimerRefusedError: It is no time with a time zone; or the call is for a timer, and the
+                time not after it.
+        """
+        if self._refused or not name:
+            self._refuse(name, self._refused or "a timer has a name")
+        if not isinstance(at, datetime) or at.tzinfo is None:
+            self._refuse(name, f"{at!r} is no time with a time zone")
+        us = microseconds(at)
+        if self.fired is not None and us <= self._now_us:
+            self._refuse(name, f"{at.isoformat()} is not after {self.now.isoformat()}, for ever")
+        self._us[name] = max(us, self._now_us)
+
+    def cancel(self, name: str) -> None:
+        """Set a timer no longer; nothing happens if it is not set."""
+        if name:
+            self._us.pop(name, None)
+
+    def _refuse(self, name: str, why: str) -> None:
+        raise TimerRefusedError(self._function, name, why=why, at=self._at)

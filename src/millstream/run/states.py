@@ -1,0 +1,103 @@
+"""The state of keys as a checkpoint holds it: held to what is declared, and read while it runs."""
+
+from __future__ import annotations
+
+import os
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from millstream.checkpoint import CheckpointLog
+from millstream.checkpoint.state import newest_described
+from millstream.errors import StateChangedError, UnknownStateError
+from millstream.model.state import read, written
+from millstream.operators.state.decode import decoded
+from millstream.operators.state.rows import name_in_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.lake.home import Home
+    from millstream.model.dataset import Serve, Table
+    from millstream.model.state import KeptState
+
+
+def hold_to_states(states: Sequence[KeptState], query: Table | Serve, home: Home) -> None:
+    """Hold what functions keep to what was deployed; write it down if nothing was.
+
+    Raises:
+        StateChangedError: The checkpoint holds another state.
+    """
+    file = home.states(query.name)
+    if CheckpointLog(home.checkpoint(query.name)).planned >= 0 and file.exists():
+        for was, now in zip_longest(read(file.read_text()), states):
+            if changes := _changes(was, now):
+                function = (now or was).name
+                raise StateChangedError(function, query=query.name, changes=changes, at=query.at)
+        return
+    if not states:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(".tmp")
+    with temporary.open("w") as opened:
+        opened.write(written(tuple(states)))
+        opened.flush()
+        os.fsync(opened.fileno())
+    temporary.replace(file)
+
+
+def _changes(was: KeptState | None, now: KeptState | None) -> tuple[str, ...]:
+    if was is None or now is None:
+        return ("it has come anew",) if was is None else ("it is called no longer",)
+    if was.name != now.name:
+        return (f"it was called {was.name!r}",)
+    return tuple(was.changes(now))
+
+
+def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
+    """Read the state that a function, or the query that calls it, has left after its last batch.
+
+    One row for each key: its columns, those of its state, `_timers` and how many rows wait for
+    the watermark, `_waiting`.
+
+    Raises:
+        UnknownStateError: Nothing by this name keeps state, or several do.
+    """
+    kept = {f"{file.stem}.{s.name}": (file.stem, s) for file, s in _kept(home)}
+    found = [
+        one
+        for full, one in kept.items()
+        if name in (full, one[0], one[1].name) and _operator(home.checkpoint(one[0]), one[1].name)
+    ]
+    if len(found) != 1:
+        raise UnknownStateError(name, known=tuple(kept))
+    query, state = found[0]
+    checkpoint = home.checkpoint(query)
+    parts = (
+        spark.read.format("statestore")
+        .option("operatorId", _operator(checkpoint, state.name) or "0")
+        .option("stateVarName", name_in_checkpoint(state.name))
+        .load(str(checkpoint))
+    )
+    return decoded(parts.select(F.col("user_map_value.packed")), state)
+
+
+def _kept(home: Home) -> list[tuple[Path, KeptState]]:
+    files = sorted(home.states("").parent.glob("*.json"))
+    return [(file, state) for file in files for state in read(file.read_text())]
+
+
+def _operator(checkpoint: Path, function: str) -> str | None:
+    """Find the operator that keeps the state of a function, by what Spark wrote of it."""
+    named = f'"{name_in_checkpoint(function)}"'.encode()
+    for operator in sorted((checkpoint / "state").glob("[0-9]*")):
+        described = (file.read_bytes() for file in newest_described(operator))
+        # The names are in JSON that is text in JSON.
+        if any(named in text.replace(b"\\", b"") for text in described):
+            return operator.name
+    return None

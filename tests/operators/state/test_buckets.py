@@ -1,0 +1,147 @@
+"""Buckets of keys as Spark drives them: batches, timers and first states, without Spark."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+from tests.operators.state.chance import (
+    calls_of,
+    rows_of,
+    text_of,
+    told,
+    us_of,
+    visits,
+    wanted_visits,
+)
+
+from millstream.operators.state.buckets import Buckets, Keeping
+from millstream.operators.state.calls import INITIAL_US
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.operators.state.chance import Row
+
+
+class Entries(dict[Any, Any]):
+    """State of one bucket, as a processor sees it."""
+
+    getValue = dict.get  # noqa: N815
+    updateValue = dict.__setitem__  # noqa: N815
+    removeKey = dict.__delitem__  # noqa: N815
+
+
+class Value:
+    """A value, or nothing."""
+
+    held: Any = None
+
+    def get(self) -> Any:
+        return self.held
+
+    def update(self, value: Any) -> None:
+        self.held = value
+
+    def clear(self) -> None:
+        self.held = None
+
+
+class Bucket:
+    """What Spark is to a processor: one bucket, its state and its timers."""
+
+    def __init__(self, processor: Buckets) -> None:
+        self.maps, self.values, self.timers = dict[str, Entries](), dict[str, Value](), set[int]()
+        self.processor = processor
+        processor.init(self)  # type: ignore[arg-type]
+
+    def getMapState(self, name: str, *_: Any) -> Entries:  # noqa: N802
+        return self.maps.setdefault(name, Entries())
+
+    def getValueState(self, name: str, *_: Any) -> Value:  # noqa: N802
+        return self.values.setdefault(name, Value())
+
+    def registerTimer(self, ms: int) -> None:  # noqa: N802
+        self.timers.add(ms)
+
+    def deleteTimer(self, ms: int) -> None:  # noqa: N802
+        self.timers.remove(ms)
+
+    def batch(self, rows: Sequence[tuple[Any, ...]], watermark_ms: int) -> list[tuple[str]]:
+        """Give the answers to a batch, and then to the timers that the watermark has passed."""
+        values = TimerValues(0, watermark_ms)
+        frames: list[pd.DataFrame] = []
+        if rows:
+            frames += self.processor.handleInputRows((7,), iter([_frame(rows)]), values)
+        for ms in sorted(ms for ms in self.timers if ms <= watermark_ms):
+            expired = ExpiredTimerInfo(ms)
+            frames += self.processor.handleExpiredTimer((7,), values, expired)
+            self.timers.discard(ms)
+        return [(text,) for frame in frames for text in frame["answer"]]
+
+
+def _frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["bucket", "part", "key", "us", "text"])
+
+
+def _row(user: str, second: int, value: int) -> tuple[Any, ...]:
+    return 7, ord(user) % 3, json.dumps({"user": user}), us_of(second), text_of(user, second, value)
+
+
+def run(rows: list[Row], dice: random.Random, aside: Path) -> tuple[list[Any], int, Bucket]:
+    """Have rows of several users arrive in batches; give answers and how many were put aside."""
+    bucket = Bucket(
+        Buckets(calls_of(visits), ["answer"], Keeping("parts_visits", aside=str(aside)))
+    )
+    answers, raised, watermark, is_over = list[Any](), 0, -1000, False
+    while not is_over:
+        is_over = not rows and watermark == 300
+        come = [r for r in rows if r[1] <= watermark or dice.random() < 0.4]
+        rows = [r for r in rows if not any(r is c for c in come)]
+        ms = us_of(watermark) // 1000 if watermark > -1000 else 0
+        answers += bucket.batch([_row(*row) for row in come], ms)
+        for file in aside.glob("*.parquet"):
+            raised += pq.read_metadata(file).num_rows
+            file.unlink()
+        watermark = max(watermark, min(dice.randrange(-20, 400), 300))
+        watermark = min([watermark, *(r[1] - 1 for r in rows)])
+    return answers, raised, bucket
+
+
+def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(tmp_path: Path) -> None:
+    found = aside = 0
+    for seed in range(60):
+        dice = random.Random(seed)
+        rows = rows_of(dice, users="abcd", most=20)
+        wanted = [
+            answer
+            for user in "abcd"
+            for answer in wanted_visits([r for r in rows if r[0] == user], 300)
+        ]
+
+        answers, raised, bucket = run(list(rows), dice, tmp_path)
+
+        assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
+        assert raised == sum(value == 13 for _, _, value in rows)
+        assert not bucket.maps["parts_visits"]
+        assert not bucket.timers
+        assert bucket.values["dues"].held is None
+        found, aside = found + len(wanted), aside + raised
+
+    assert found > 500
+    assert aside > 50
+
+
+def test_keys_begin_with_what_they_are_given(tmp_path: Path) -> None:
+    bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("parts_visits")))
+    given = [(7, 1, '{"user": "a"}', INITIAL_US, '{"values":[40,2]}')]
+
+    bucket.processor.handleInitialState((7,), _frame(given), TimerValues(0, 0))
+    answers = bucket.batch([(7, 1, *_row("a", 0, 5)[2:])], us_of(30) // 1000)
+
+    assert [answer[-1] for answer in told(answers) if answer[1] == "end"] == [47]

@@ -1,0 +1,151 @@
+"""Keyed state in DataFrames: in a batch and in a stream, with bad rows, restarts and changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.operators.state.apps import CAST, changed_state, visits_app
+from tests.operators.state.chance import COLUMNS, counted, visits
+
+import millstream as ms
+from millstream.errors import (
+    DeclarationError,
+    StateChangedError,
+    StatefulColumnError,
+    StatefulRefusedError,
+    StatefulTimeError,
+    StatefulUnboundedError,
+)
+from millstream.testing import assert_prefix_consistent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.operators.state.stateful import Stateful
+    from millstream.testing import Script
+
+pytestmark = pytest.mark.spark
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@ms.stateful(
+    key=["user", "place"],
+    state="seen ARRAY<STRING>, by_kind MAP<STRING, BIGINT>, last STRUCT<price: DECIMAL(10,2)>",
+    emits="user STRING, x DOUBLE, price DECIMAL(10,2), seen ARRAY<STRING>, "
+    "by_kind MAP<STRING, BIGINT>, raw BINARY, day DATE, at TIMESTAMP",
+    order="event",
+)
+def rich(key: Any, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Iterator[Any]:
+    """Every kind of value, in and out."""
+    for row in rows:
+        price = row.price or (state.last.price if state.last else None)
+        state.last = {"price": price}
+        state.seen.append(row.kind)
+        state.by_kind[row.kind] = state.by_kind.get(row.kind, 0) + row.n
+        yield key[0], row.x, price, state.seen, state.by_kind, row.raw, row.day, row.at
+
+
+def test_values_of_every_kind_go_in_and_come_out_as_they_are(spark: SparkSession) -> None:
+    schema = (
+        "user STRING, place STRING, kind STRING, n BIGINT, x DOUBLE, price DECIMAL(10,2), "
+        "raw BINARY, day DATE, at TIMESTAMP"
+    )
+    at = NOON + timedelta(microseconds=1)
+    rows = [
+        ("ann", None, "b", 2**62, float("nan"), None, None, None, at + timedelta(seconds=1)),
+        ("ann", None, "a", 1, float("-inf"), Decimal("12345678.90"), b"\0\xff", NOON.date(), at),
+    ]
+
+    first, second = sorted(rich(spark.createDataFrame(rows, schema)).collect(), key=lambda r: r.at)
+
+    assert tuple(first)[:-1] == (
+        "ann", float("-inf"), Decimal("12345678.90"), ["a"], {"a": 1}, b"\0\xff", NOON.date(),
+    )  # fmt: skip
+    assert first.at.astimezone(UTC) == at
+    assert second.x != second.x
+    assert tuple(second)[2:7] == (
+        Decimal("12345678.90"), ["a", "b"], {"a": 1, "b": 2**62}, None, None,
+    )  # fmt: skip
+
+
+def test_what_does_not_fit_is_refused_with_the_line_of_the_function(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([], COLUMNS)
+    rate = spark.readStream.format("rate").load()
+
+    def of_rate(**options: Any) -> Stateful:
+        @ms.stateful(key="value", state="n BIGINT", emits="n BIGINT", **options)
+        def n(value: int, rows: Any, state: Any, timer: ms.Timer) -> None: ...
+
+        return n
+
+    faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
+        (StatefulColumnError, lambda: visits(rows.drop("user"))),
+        (StatefulColumnError, lambda: visits(rows.selectExpr("*", "1 AS `a b`"))),
+        (StatefulColumnError, lambda: visits(rows.selectExpr("*", "map(1, 2) AS m"))),
+        (StatefulTimeError, lambda: visits(rows.selectExpr("*", "at AS later"))),
+        (StatefulTimeError, lambda: visits(rows.drop("at"))),
+        (StatefulUnboundedError, lambda: of_rate()(rate)),
+        (StatefulUnboundedError, lambda: of_rate(order="arrival", ttl="1 hour")(rate)),
+        (StatefulRefusedError, lambda: of_rate(initial=lambda spark: 1, order="arrival")(rate)),
+        (StatefulColumnError, lambda: of_rate(initial=lambda s: s.range(1), order="arrival")(rate)),
+    ]
+
+    for kind, call in faults:
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.at is not None, kind
+        assert "state" in caught.value.at.file, caught.value
+    assert of_rate(order="arrival")(rate).isStreaming
+
+
+def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
+    stream: Callable[..., Script],
+) -> None:
+    def hit(clock: str, value: int, user: str = "ann") -> None:
+        s.send("hits", user=user, at=clock, value=value)
+
+    with stream(visits_app()) as s:
+        hit("12:00:05", 9)
+        hit("12:00:01", 13)
+        hit("12:00:02", 5)
+        s.batch()
+        s.crash()
+        s.restart()
+        assert s.table("visit").rows() == []
+
+        hit("12:00:02", 1)
+        hit("12:00:15.001", 200, "bob")
+        s.batch()
+        s.assert_consistent()
+        assert s.table("visit").rows("user", "what", "total") == [("ann", "big", 9)]
+        assert s.table("count").rows() == [("ann", 11), ("ann", 13), ("ann", 14)]
+        [bad] = s.table("visit__quarantine").rows("_rules", "_row", "_raised")
+        assert '"value":13' in bad._row
+        assert bad._raised.endswith("ValueError: unlucky\n")
+        assert "chance.py" in bad._raised
+
+        hit("12:01:00", 1, "eve")
+        s.crash(after="quarantine_commit", query="visit")
+        s.restart()
+        s.batch()
+        s.assert_consistent()
+        assert s.table("visit").rows("user", "what", "total") == [
+            ("ann", "big", 9), ("ann", "end", 15), ("ann", "nudge", None), ("bob", "nudge", None),
+        ]  # fmt: skip
+        asides = s.table("visit__quarantine").rows("user", "what", "total", "_raised")
+        assert [(a.user, a.what, a.total) for a in asides] == [
+            ("bob", "big", 200), ("bob", "end", 200), (None, None, None),
+        ]  # fmt: skip
+
+        with pytest.raises(StateChangedError, match=r"'n' of the state was BIGINT and is INT.*'m'"):
+            s.upgrade_to(visits_app(changed_state()))
+
+
+def test_keyed_state_is_prefix_consistent(spark: SparkSession) -> None:
+    assert_prefix_consistent(visits_app(counted), CAST, runs=2, spark=spark)
