@@ -450,6 +450,12 @@ def test_any_bytes_come_out_row_for_row_right_or_with_their_exact_bytes(
         assert row["_reason"] != "not as the schema says"
 
 
+def test_a_field_that_is_there_twice_is_named_if_one_of_them_does_not_fit() -> None:
+    [row] = decode(MIXED, batch([b'{"n": 1, "a": true, "a": []}']))
+
+    assert row["_reason"] == "field 'a' is there twice, and not each fits"
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.none() | mutants(), min_size=1, max_size=20))
 def test_a_verdict_does_not_depend_on_the_neighbours(raws: list[bytes | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from decimal import Decimal as Number
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from millstream.lake.decode.column import attribute, number, written_leaf
-from millstream.lake.decode.fault import fault
+from millstream.lake.decode.fault import fault, shown
 from millstream.model.schema import Array, Atom, Decimal, Map, Schema, Struct, Type
 
 _ATOMS: dict[Atom, type] = {
@@ -48,12 +49,25 @@ class JsonReader:
     def fault(self, raw: bytes) -> str | None:
         """Say what is wrong, and where."""
         try:
-            return fault(self._kind, msgspec.json.Decoder(float_hook=_float).decode(raw), "at $")
+            value = msgspec.json.Decoder(float_hook=_float).decode(raw)
+            return fault(self._kind, value, "at $") or _given_twice(raw)
         except RecursionError:
             return "not JSON: nested too deeply"
         except msgspec.DecodeError as error:
             text = str(error).removeprefix("JSON is malformed: ").partition(" - at ")[0]
             return f"not JSON: {text[:1].lower()}{text[1:]}"
+
+
+def _given_twice(raw: bytes) -> str | None:
+    """Name a field that an object has twice: the last one counts, but the first must fit too."""
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+
+    json.loads(raw, object_pairs_hook=note)
+    return f"field {shown(twice[0])!r} is there twice, and not each fits" if twice else None
 
 
 def _struct_type(kind: Struct) -> type[msgspec.Struct]:
