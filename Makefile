@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test services lint bench chaos stores patterns operators cluster lock clean machine
+.PHONY: help setup demo test services lint bench chaos stores patterns operators alerts cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,11 @@ RUNS ?= 200
 
 operators: setup ## Prove operators on RUNS random runs, and hold them to plain Python on STREAMS streams
 	$(BIN)/python -m tests.operators.state.long --streams $(STREAMS) --runs $(RUNS) --seed $(SEED)
+
+DELIVERIES ?= 300
+
+alerts: setup ## Deliver alerts while destinations fail, drivers die at every point and zombies wake, DELIVERIES times
+	$(BIN)/python -m tests.alert.long --runs $(DELIVERIES) --seed $(SEED)
 
 cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it
 	$(BIN)/pytest -m cluster

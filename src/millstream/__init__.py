@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 from millstream.settings import __version__ as __version__
 
 if TYPE_CHECKING:
+    from millstream.alert.log import Log as Log
+    from millstream.alert.mail import Email as Email
+    from millstream.alert.webhook import Webhook as Webhook
     from millstream.app import App as App
     from millstream.connectors.console import Console as Console
     from millstream.connectors.custom import Custom as Custom
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
         stateful as stateful,
     )
     from millstream.sinks.files import FileSink as FileSink
+    from millstream.sinks.function import (
+        Batch as Batch,
+        partition_sink as partition_sink,
+        sink as sink,
+    )
     from millstream.sinks.postgres import Postgres as Postgres
     from millstream.sinks.redis import Redis as Redis
     from millstream.sinks.sqlite import SQLite as SQLite
@@ -38,17 +46,20 @@ if TYPE_CHECKING:
 _ROOMS = {
     "App": "app",
     "AvroOptions": "model.dataset",
+    "Batch": "sinks.function",
     "Console": "connectors.console",
     "CsvOptions": "model.dataset",
     "Custom": "connectors.custom",
     "Delta": "connectors.delta",
     "DeltaPath": "connectors.deltapath",
+    "Email": "alert.mail",
     "FileSink": "sinks.files",
     "Files": "connectors.files",
     "Generator": "connectors.generator",
     "Http": "connectors.http",
     "Inbox": "connectors.inbox",
     "Kafka": "connectors.kafka",
+    "Log": "alert.log",
     "Memory": "connectors.memory",
     "Postgres": "sinks.postgres",
     "Rate": "connectors.rate",
@@ -58,10 +69,13 @@ _ROOMS = {
     "Socket": "connectors.socket",
     "Table": "connectors.table",
     "Timer": "operators",
+    "Webhook": "alert.webhook",
     "absent": "operators",
     "dedup": "operators",
     "match": "operators",
+    "partition_sink": "sinks.function",
     "pattern": "operators",
+    "sink": "sinks.function",
     "stateful": "operators",
 }
 """Where each public name is; it is imported when first used, so that commands start at once."""

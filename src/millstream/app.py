@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.bind import Bound
-    from millstream.declare import ServeOptions, SourceOptions, TableOptions
+    from millstream.declare import AlertOptions, ServeOptions, SourceOptions, TableOptions
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
@@ -125,6 +125,16 @@ class App:
         def register(function: Function) -> Function:
             name = options.get("name", function.__name__)
             self._declare(name, lambda: declare.serve_of(function, options))
+            return function
+
+        return register
+
+    def alert(self, **options: Unpack[AlertOptions]) -> Callable[[Function], Function]:
+        """Declare a query whose rows are told to someone, each once in its outbox."""
+
+        def register(function: Function) -> Function:
+            name = options.get("name", function.__name__)
+            self._declare(name, lambda: declare.alert_of(function, options))
             return function
 
         return register

@@ -33,6 +33,13 @@ POINTS = {
 }
 """Every point, in the order a batch comes by them, and what is true there."""
 
+DELIVERY_POINTS = {
+    "alert_taken": "the rows of the outbox are noted for delivery; nobody was told",
+    "alert_sent": "a destination has a notice; nothing in the home says so",
+    "alert_told": "it is noted that a destination has a notice; others may not have it",
+}
+"""Those that the delivery of alerts comes by, after the batch."""
+
 OF_STORES = ("store_written", "store_commit")
 """Those that only a query into stores comes by."""
 
@@ -62,8 +69,8 @@ def armed(home: Path, act: Act) -> Iterator[None]:
 
 def hold_to_points(point: str) -> None:
     """Refuse the name of a point that does not exist."""
-    if point not in POINTS:
-        raise UnknownCrashPointError(point, known=tuple(POINTS))
+    if point not in POINTS and point not in DELIVERY_POINTS:
+        raise UnknownCrashPointError(point, known=(*POINTS, *DELIVERY_POINTS))
 
 
 def _kill_at(place: str, point: str, query: str, batch: int) -> None:

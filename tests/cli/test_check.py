@@ -71,7 +71,14 @@ def test_faults_have_one_shape_in_json(millstream: Callable[..., Outcome]) -> No
     outcome = millstream("check", "app.py", "--json")
 
     found = json.loads(outcome.out)
-    assert found["app"] == {"name": "shop", "sources": 1, "views": 1, "tables": 3, "serves": 0}
+    assert found["app"] == {
+        "name": "shop",
+        "sources": 1,
+        "views": 1,
+        "tables": 3,
+        "alerts": 0,
+        "serves": 0,
+    }
     assert found["faults"][1] == {
         "code": "OPTION_REFUSED",
         "what": "'daily' has mode='updat'",

@@ -60,9 +60,9 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.refusal == [
         "[UNKNOWN_COMMAND] millstream has no command 'chek'",
-        "  fix: did you mean 'check'? commands are backtest, batch, check, checkpoint, doctor, "
-        "explain, graph, ledger, new, query, run, settings, show, state, status, stop, verify, "
-        "why",
+        "  fix: did you mean 'check'? commands are alerts, backtest, batch, check, checkpoint, "
+        "doctor, explain, graph, ledger, new, query, run, settings, show, state, status, stop, "
+        "verify, why",
     ]
 
 

@@ -25,7 +25,7 @@ SAMPLES = (
     UnknownKeyError(
         "hoem",
         table="profile.default",
-        known=["home", "master", "serve", "sources", "spark"],
+        known=["alert", "home", "master", "serve", "sources", "spark"],
         at=AT,
     ),
     ValueRefusedError("sources.orders.rate", got="'fast' (a text)", expected="an integer", at=AT),

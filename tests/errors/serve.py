@@ -5,9 +5,12 @@ from __future__ import annotations
 from millstream.errors import (
     Location,
     NotASinkError,
+    SameSinksError,
     ServedChangesError,
     ServedInputError,
     SeveralSinksError,
+    SinkFunctionError,
+    SinkRaisedError,
 )
 
 SAMPLES = (
@@ -21,5 +24,16 @@ SAMPLES = (
         why="in a mode that only adds",
         use="mode='update' with a key tells of changes; mode='complete' replaces all rows",
         at=Location("app.py", 19),
+    ),
+    SinkFunctionError(
+        "latest",
+        name="post",
+        handed=("rows", "batch"),
+        why="too many positional arguments",
+        at=Location("app.py", 15),
+    ),
+    SameSinksError("latest", name="post", at=Location("app.py", 15)),
+    SinkRaisedError(
+        "latest", name="post", cause="ValueError: no such shelf", at=Location("app.py", 15)
     ),
 )

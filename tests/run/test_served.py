@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -231,3 +232,29 @@ def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> N
         Changes(served, log).stage(SimpleNamespace(columns=["id", "text"]), 0)  # type: ignore[arg-type]
 
     assert (log.committed, log.planned, len(log.query_id)) == (-1, -1, 32)
+
+
+def test_a_function_is_handed_a_batch_again_under_the_same_id_until_that_is_noted(
+    place: Place,
+) -> None:
+    handed: list[tuple[str, int]] = []
+    sink = ms.sink(lambda rows, batch: handed.append((batch.id, rows.num_rows)), name="put")
+    for epoch, point in enumerate(["store_written", "store_commit", ""], 1):
+        served = place.served(sink, epoch=epoch)
+
+        def die(here: str, *_: object, point: str = point) -> None:
+            if here == point:
+                raise KeyboardInterrupt
+
+        with armed(place.home.path, die), suppress(KeyboardInterrupt):
+            served.commit(place.staged((1, "a"), (2, "b")), 0, QUERY)
+    place.plan(0, committed=True)
+    served.hold_to_checkpoint()
+    served.commit(place.staged((3, "c")), 1, QUERY)
+
+    first, second = f"shop/items/{QUERY}/0", f"shop/items/{QUERY}/1"
+    assert handed == [(first, 2), (first, 2), (second, 1)]
+    assert served.facts.totals == {"input": 3, "written": 3, "quarantined": 0}
+    (place.home.sinks("items") / "put.json").unlink()
+    with pytest.raises(StoreRestoredError, match="function 'put' of 'items' holds no batch"):
+        served.hold_to_checkpoint()

@@ -150,7 +150,7 @@ orders = "kafka"
         "  fix: did you mean 'profile'? keys are profile",
         "[UNKNOWN_KEY] 'hom' is no key of 'profile.default'\n"
         "  at:  millstream.toml:3\n"
-        "  fix: did you mean 'home'? keys are home, master, serve, sources, spark",
+        "  fix: did you mean 'home'? keys are alert, home, master, serve, sources, spark",
         "[VALUE_REFUSED] 'profile.default.master' is 3 (an integer)\n"
         "  at:  millstream.toml:4\n"
         "  fix: write a text",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.bind.kind import keys_of, kinds, name_of
 from millstream.errors import relative
-from millstream.model.dataset import Serve, Source
+from millstream.model.dataset import Alert, Serve, Source
 from millstream.model.duration import to_text
 from millstream.settings import CACHE_VARIABLE, Setting, cache_dir
 from millstream.settings.profile import joined
@@ -45,7 +45,9 @@ def account(
         if isinstance(dataset, Source):
             rows |= _source(dataset, joined(profile.sources.get(dataset.name, {})))
         if isinstance(dataset, Serve):
-            rows |= _serve(dataset, joined(profile.serve.get(dataset.name, {})))
+            rows |= _ends("serve", dataset, joined(profile.serve.get(dataset.name, {})))
+        if isinstance(dataset, Alert):
+            rows |= _ends("alert", dataset, joined(profile.alert.get(dataset.name, {})))
     return rows | _spark(bound, profile, master.value)
 
 
@@ -86,11 +88,11 @@ def _source(source: Source, said: Mapping[str, Entry]) -> dict[str, Setting]:
     return rows
 
 
-def _serve(serve: Serve, said: Mapping[str, Entry]) -> dict[str, Setting]:
-    rows, in_code = dict[str, Setting](), f"code ({serve.at})"
-    sinks: Sequence[Any] = serve.to
+def _ends(of: str, dataset: Serve | Alert, said: Mapping[str, Entry]) -> dict[str, Setting]:
+    rows, in_code = dict[str, Setting](), f"code ({dataset.at})"
+    sinks: Sequence[Any] = dataset.to
     for number, sink in enumerate(sinks):
-        name = f"serve.{serve.name}" + (f".{number}" if len(serve.to) > 1 else "")
+        name = f"{of}.{dataset.name}" + (f".{number}" if len(sinks) > 1 else "")
         rows[f"{name}.kind"] = Setting(
             name_of(type(sink)), said["kind"].origin if "kind" in said else in_code
         )

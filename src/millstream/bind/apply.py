@@ -7,7 +7,17 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.bind.kind import INHERITED, SCALARS, Key, keys_of, kinds, name_of, store_kinds
+from millstream.bind.kind import (
+    INHERITED,
+    SCALARS,
+    Key,
+    destination_kinds,
+    keys_of,
+    kinds,
+    name_of,
+    store_kinds,
+    written_kinds,
+)
 from millstream.errors import (
     ColumnsFixedError,
     KeyRequiredError,
@@ -19,7 +29,14 @@ from millstream.errors import (
     UnknownSourceError,
     ValueRefusedError,
 )
-from millstream.model.dataset import BatchedSink, Following, Serve, Source, StoreSink
+from millstream.model.dataset import (
+    Alert,
+    BatchedSink,
+    Following,
+    Serve,
+    Source,
+    StoreSink,
+)
 from millstream.model.duration import parse_duration, to_text
 from millstream.model.schema import Schema
 from millstream.settings.profile import got, joined
@@ -51,7 +68,11 @@ def bind(declared: Sequence[Dataset], profile: Profile) -> Bound:
     reader = _Reader()
     bound = [_bound(dataset, profile, reader) for dataset in declared]
     bound = [_inheriting(d) if isinstance(d, Source) else d for d in bound]
-    for of, kind, said in (("source", Source, profile.sources), ("serve", Serve, profile.serve)):
+    for of, kind, said in (
+        ("source", Source, profile.sources),
+        ("serve", Serve, profile.serve),
+        ("alert", Alert, profile.alert),
+    ):
         names = [dataset.name for dataset in declared if isinstance(dataset, kind)]
         for name in sorted(said.keys() - set(names)):
             at = next(iter(said[name].values())).at
@@ -64,7 +85,21 @@ def _bound(dataset: Dataset, profile: Profile, reader: _Reader) -> Dataset:
         return reader.source(dataset, profile.sources[dataset.name])
     if isinstance(dataset, Serve) and dataset.name in profile.serve:
         return reader.serve(dataset, profile.serve[dataset.name])
+    if isinstance(dataset, Alert) and dataset.name in profile.alert:
+        return reader.alert(dataset, profile.alert[dataset.name])
     return dataset
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """What datasets of a kind lead to."""
+
+    of: str
+    known: Mapping[str, type]
+    in_code: Sequence[Any]
+    """What the code says of one dataset."""
+    of_any: tuple[str, ...] = ()
+    """What stays as the code says, whichever it is."""
 
 
 class _RefusedError(Exception):
@@ -105,35 +140,44 @@ class _Reader:
 
     def serve(self, serve: Serve, said: Mapping[Names, Entry]) -> Serve:
         """Have a served answer go to one store instead of where the code says."""
+        stores = [sink for sink in serve.to if isinstance(sink, StoreSink | BatchedSink)]
+        bound = self._end(_Ends("serve", store_kinds(), stores, _OF_ANY_STORE), serve, said)
+        return serve if bound is None else replace(serve, to=(bound,))
+
+    def alert(self, alert: Alert, said: Mapping[Names, Entry]) -> Alert:
+        """Have an alert told to one destination instead of those that the code says."""
+        bound = self._end(_Ends("alert", destination_kinds(), alert.to), alert, said)
+        return alert if bound is None else replace(alert, to=(bound,))
+
+    def _end(self, ends: _Ends, dataset: Serve | Alert, said: Mapping[Names, Entry]) -> Any:
+        """Make what a dataset leads to; None if something is wrong with it."""
         at, before = next(iter(said.values())).at, len(self.faults)
         entries = {path: entry for path, entry in said.items() if path}
-        stores = [sink for sink in serve.to if isinstance(sink, StoreSink | BatchedSink)]
+        first = ends.in_code[0] if ends.in_code else None
         try:
-            kind = self._store_kind(serve, entries.pop(("kind",), None), at)
-            stays = stores[0] if stores and type(stores[0]) is kind else None
-            given = {key: getattr(stores[0], key) for key in keys_of(kind) if stays}
-            if stores and not stays:
-                known = (key for key in _OF_ANY_STORE if hasattr(stores[0], key))
-                same = (key for key in known if key in keys_of(kind))
-                given = {key: getattr(stores[0], key) for key in same}
-            values = given | self._values(f"serve.{serve.name}", kind, entries)
-            self._refuse_missing(serve.name, kind, {*values, *(p[0] for p in entries)}, at, "serve")
+            kind = self._end_kind(ends, dataset, entries.pop(("kind",), None), at)
+            is_same = isinstance(first, kind)
+            stay = tuple(keys_of(kind)) if is_same else ends.of_any
+            given = {k: getattr(first, k) for k in stay if k in keys_of(kind) and hasattr(first, k)}
+            values = given | self._values(f"{ends.of}.{dataset.name}", kind, entries)
+            there = {*values, *(path[0] for path in entries)}
+            self._refuse_missing(ends.of, dataset.name, kind, there, at)
         except _RefusedError:
-            return serve
-        return serve if len(self.faults) > before else replace(serve, to=(kind(**values),))
+            return None
+        return None if len(self.faults) > before else kind(**values)
 
-    def _store_kind(self, serve: Serve, entry: Entry | None, at: Any) -> type:
-        known, told = store_kinds(), entry.value if entry else name_of(type(serve.to[0]))
+    def _end_kind(self, ends: _Ends, dataset: Serve | Alert, entry: Entry | None, at: Any) -> type:
+        known, told = ends.known, entry.value if entry else name_of(type(dataset.to[0]))
         if entry is not None and not isinstance(entry.value, str):
-            self._refuse_value(f"serve.{serve.name}.kind", entry, "a text")
+            self._refuse_value(f"{ends.of}.{dataset.name}.kind", entry, "a text")
         if told not in known:
             where = entry.at if entry else at
             self._refuse(
-                UnknownKindError(told, name=serve.name, known=tuple(known), at=where, of="serve")
+                UnknownKindError(told, name=dataset.name, known=tuple(known), at=where, of=ends.of)
             )
         return known[told]
 
-    def _refuse_missing(self, name: str, kind: type, there: set[str], at: Any, of: str) -> None:
+    def _refuse_missing(self, of: str, name: str, kind: type, there: set[str], at: Any) -> None:
         for key in keys_of(kind).values():
             if key.is_required and key.name not in there:
                 told = name_of(kind)
@@ -145,7 +189,7 @@ class _Reader:
         kind, given = self._kind(source, entries.pop(("kind",), None), at)
         values = given | self._values(f"sources.{source.name}", kind, entries)
         there = {*values, *(path[0] for path in entries)}
-        self._refuse_missing(source.name, kind, there, at, "source")
+        self._refuse_missing("source", source.name, kind, there, at)
         if len(self.faults) > before:
             raise _RefusedError
         bound = replace(source, connector=kind(**values), bound_at=at)
@@ -185,8 +229,7 @@ class _Reader:
             below = {path[1:]: entry for path, entry in entries.items() if path[0] == name}
             full, first = f"{where}.{name}", next(iter(below.values()))
             if name not in keys:
-                whole = (*kinds().values(), *store_kinds().values())
-                known = ["kind", *keys] if kind in whole else list(keys)
+                known = ["kind", *keys] if kind in written_kinds() else list(keys)
                 self.faults.append(UnknownKeyError(name, table=where, known=known, at=first.at))
                 continue
             try:

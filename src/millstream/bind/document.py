@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.bind.kind import Key, keys_of, kinds, store_kinds
+from millstream.bind.kind import Key, destination_kinds, keys_of, kinds, store_kinds
 from millstream.model.duration import to_text
 from millstream.settings.profile import KEYS
 
@@ -23,6 +23,7 @@ def json_schema() -> dict[str, Any]:
     """Describe the file in JSON Schema."""
     sources = {"anyOf": [_source(name, kind) for name, kind in kinds().items()]}
     stores = {"anyOf": [_source(name, kind) for name, kind in store_kinds().items()]}
+    told = {"anyOf": [_source(name, kind) for name, kind in destination_kinds().items()]}
     shapes: dict[str, dict[str, Any]] = {
         "home": {"type": "string"},
         "master": {"type": "string"},
@@ -30,6 +31,7 @@ def json_schema() -> dict[str, Any]:
         "spark": _NESTED,
         "sources": {"type": "object", "additionalProperties": sources},
         "serve": {"type": "object", "additionalProperties": stores},
+        "alert": {"type": "object", "additionalProperties": told},
     }
     properties = {key: shapes[key] | {"description": told} for key, told in KEYS.items()}
     profile = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -46,7 +48,7 @@ def reference() -> str:
     """List the keys as tables in Markdown."""
     lines = ["| key of a profile | says |", "|---|---|"]
     lines += [f"| `{key}` | {told} |" for key, told in KEYS.items()]
-    for name, kind in {**kinds(), **store_kinds()}.items():
+    for name, kind in {**kinds(), **store_kinds(), **destination_kinds()}.items():
         lines += ["", f'| `kind = "{name}"` | write | default |', "|---|---|---|"]
         lines += [f"| `{key}` | {told} | {default} |" for key, told, default in _rows(kind)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from millstream import connectors, sinks
+from millstream import alert, connectors, sinks
 
 INHERITED = ("schema", "event_time")
 """Fields that stay as the code says, whatever a source is bound to."""
@@ -74,6 +74,18 @@ def store_kinds() -> Mapping[str, type]:
     """Find every sink that is a store, in batches at least, and can be written down."""
     found = [_found(sinks, ("open",)), *(_found(connectors, (o,)) for o in ("open", "in_batches"))]
     return dict(sorted((name, kind) for some in found for name, kind in some.items()))
+
+
+@cache
+def destination_kinds() -> Mapping[str, type]:
+    """Find every destination of alerts whose settings can be written down."""
+    return _found(alert, ("courier", "alert_faults"))
+
+
+@cache
+def written_kinds() -> tuple[type, ...]:
+    """All of these."""
+    return (*kinds().values(), *store_kinds().values(), *destination_kinds().values())
 
 
 def _found(room: types.ModuleType, offers: Sequence[str]) -> dict[str, type]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.check.alerts import destination_faults
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
 from millstream.check.options import refused_durations, refused_options
-from millstream.check.serve import served_changes, served_inputs, several_sinks, sink_faults
+from millstream.check.serve import (
+    same_sinks,
+    served_changes,
+    served_inputs,
+    several_sinks,
+    sink_faults,
+)
 from millstream.check.sources import (
     connector_faults,
     empty_app,
@@ -46,7 +53,9 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     served_inputs,
     served_changes,
     several_sinks,
+    same_sinks,
     sink_faults,
+    destination_faults,
     unfit_triggers,
 )
 

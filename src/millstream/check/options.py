@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import DurationRefusedError, OptionRefusedError
-from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Serve, Source, View
+from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Alert, Serve, Source, View
 from millstream.model.duration import parse_duration
 from millstream.model.trigger import Trigger
 
@@ -45,6 +45,8 @@ def refused_durations(graph: Graph) -> Iterator[DurationRefusedError]:
         if isinstance(dataset, Source):
             times = {"watermark": dataset.watermark, "future": dataset.future}
             options |= {**times, "idle": dataset.idle}
+        if isinstance(dataset, Alert):
+            options |= {"cooldown": dataset.cooldown, "retry_for": dataset.retry_for}
         for option, value in options.items():
             if value is None:
                 continue

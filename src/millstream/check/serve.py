@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
-from millstream.errors import ServedChangesError, ServedInputError, SeveralSinksError
-from millstream.model.dataset import Serve, ShownSink, Source, SparkSink, StoreSink, Table
+from millstream.errors import (
+    SameSinksError,
+    ServedChangesError,
+    ServedInputError,
+    SeveralSinksError,
+)
+from millstream.model.dataset import (
+    NamedSink,
+    Serve,
+    ShownSink,
+    Source,
+    SparkSink,
+    StoreSink,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,6 +85,17 @@ def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
                 yield from sink.sink_faults(serve.name, serve.at)
             if isinstance(sink, StoreSink):
                 yield from sink.faults(serve.name, serve.mode or "append", serve.at)
+
+
+def same_sinks(graph: Graph) -> Iterator[SameSinksError]:
+    """Answers served to two functions that would take each other's notes for their own."""
+    for serve in graph.serves:
+        names = Counter(sink.name for sink in serve.to if isinstance(sink, NamedSink))
+        yield from (
+            SameSinksError(serve.name, name=name, at=serve.at)
+            for name, count in names.items()
+            if count > 1
+        )
 
 
 def several_sinks(graph: Graph) -> Iterator[SeveralSinksError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import ChangingInputError, KeyMissingError, KeyUnusedError, NoInputError
-from millstream.model.dataset import Source, Table, View
+from millstream.model.dataset import Alert, Source, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,8 @@ def keys(graph: Graph) -> Iterator[MillstreamError]:
     for table in graph.tables:
         if table.mode == "update" and not table.key:
             yield KeyMissingError(table.name, at=table.at)
-        if table.mode in ("append", "complete") and table.key:
+        is_unused = table.mode in ("append", "complete") and not isinstance(table, Alert)
+        if is_unused and table.key:
             yield KeyUnusedError(table.name, mode=table.mode, at=table.at)
 
 

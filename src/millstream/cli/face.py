@@ -216,6 +216,8 @@ _WORDS = {
     "stale": "{query}: stale {detail}: it goes on, but nothing new reaches it",
     "differs": "{query}: {detail}",
     "receiver_failed": "{query}: {detail}",
+    "alert_waits": "{query}: {detail}",
+    "alert_dead": "{query}: {detail}; `millstream alerts retry` has it tried again",
     "file_changed": "{query}: {detail} was changed after it was read; "
     "what was read stands, and the change is not read",
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VERBS = (
     *("new", "run", "check", "verify", "batch", "backtest", "stop"),
     *("graph", "status", "show", "why", "ledger", "query", "state"),
-    *("settings", "doctor", "explain", "checkpoint"),
+    *("settings", "doctor", "explain", "checkpoint", "alerts"),
 )
 
 

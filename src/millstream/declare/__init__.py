@@ -14,6 +14,7 @@ from millstream.declare.cell import place_of
 from millstream.errors import (
     Location,
     NotAConnectorError,
+    NotADestinationError,
     NotASinkError,
     SourceParametersError,
     SqlRefusedError,
@@ -21,6 +22,7 @@ from millstream.errors import (
 )
 from millstream.memo import remembered
 from millstream.model.dataset import (
+    Alert,
     Connector,
     Expectations,
     Mode,
@@ -31,6 +33,7 @@ from millstream.model.dataset import (
     Table,
     View,
 )
+from millstream.model.destination import Destination, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,6 +106,18 @@ class ServeOptions(TypedDict, total=False):
     trigger: str
 
 
+class AlertOptions(TypedDict, total=False):
+    """What can be said of an alert, besides its query."""
+
+    to: Required[Destination | Topic | Sequence[Destination | Topic]]
+    name: str
+    key: Sequence[str]
+    cooldown: str
+    event_time: str
+    retry_for: str
+    trigger: str
+
+
 def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
     """Make a source of a function that returns a connector.
 
@@ -156,6 +171,34 @@ def serve_of(function: Callable[..., object], options: ServeOptions) -> Serve:
             raise NotASinkError(name, got=described(sink), at=at)
     mode, trigger = options.get("mode"), options.get("trigger")
     return Serve(name, inputs_of(function), function, at, sinks, mode=mode, trigger=trigger)
+
+
+def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
+    """Make an alert of a function from DataFrames to a DataFrame.
+
+    Raises:
+        NotADestinationError: It is told to something else.
+        UnknownOptionError: An option does not exist.
+    """
+    name, at = options.get("name", function.__name__), location_of(function)
+    _refuse_unknown(options, AlertOptions, dataset=name, at=at)
+    given: object = options.get("to", ())
+    to = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for destination in to or (None,):
+        if not isinstance(destination, Destination | Topic):
+            raise NotADestinationError(name, got=described(destination), at=at)
+    return Alert(
+        name,
+        inputs_of(function),
+        function,
+        at,
+        key=_names(options.get("key", ())),
+        trigger=options.get("trigger"),
+        to=to,
+        cooldown=options.get("cooldown"),
+        event_time=options.get("event_time"),
+        retry_for=options.get("retry_for", "1 day"),
+    )
 
 
 def view_of(function: Callable[..., object]) -> View:

@@ -23,6 +23,7 @@ def look_at_services(graph: Graph, *, master: str) -> Iterator[Diagnosis]:
     """Call the Spark master and the servers of every source and sink, all at once."""
     called = [(f"source {s.name}", a) for s in graph.sources for a in _addresses(s.connector)]
     called += [(f"serve {s.name}", a) for s in graph.serves for to in s.to for a in _addresses(to)]
+    called += [(f"alert {d.name}", a) for d in graph.alerts for to in d.to for a in _addresses(to)]
     if cluster := _MASTER.match(master):
         called.append(("master", cluster[1]))
     if called:

@@ -9,6 +9,13 @@
 The wording lives here and nowhere else; the code of each class is stable, its wording is not.
 """
 
+from millstream.errors.alerts import (
+    CooldownTimeError,
+    DestinationRefusedError,
+    NotADestinationError,
+    UnknownAlertError,
+    UnknownNoticeError,
+)
 from millstream.errors.base import (
     ClusterError,
     CommandError,
@@ -173,9 +180,12 @@ from millstream.errors.proof import (
 )
 from millstream.errors.serve import (
     NotASinkError,
+    SameSinksError,
     ServedChangesError,
     ServedInputError,
     SeveralSinksError,
+    SinkFunctionError,
+    SinkRaisedError,
 )
 from millstream.errors.sources import (
     AvroColumnError,
@@ -288,11 +298,13 @@ __all__ = [
     "CommandError",
     "ConditionRefusedError",
     "ContractBrokenError",
+    "CooldownTimeError",
     "CrashNotReachedError",
     "CycleError",
     "DamageUnnoticedError",
     "DeclarationError",
     "DeltaMissingError",
+    "DestinationRefusedError",
     "DriverDeadError",
     "DriverElsewhereError",
     "DriverForeignError",
@@ -347,6 +359,7 @@ __all__ = [
     "NoSqlFilesError",
     "NotAConnectorError",
     "NotADataFrameError",
+    "NotADestinationError",
     "NotASinkError",
     "NotATableError",
     "NotDeterministicError",
@@ -377,6 +390,7 @@ __all__ = [
     "RepairNotAgreedError",
     "RowsOfNoSourceError",
     "RuleRefusedError",
+    "SameSinksError",
     "SchemaChangedError",
     "SchemaError",
     "SelectRefusedError",
@@ -387,6 +401,8 @@ __all__ = [
     "ServiceStartError",
     "SeveralSinksError",
     "ShareRefusedError",
+    "SinkFunctionError",
+    "SinkRaisedError",
     "SocketClosedError",
     "SocketUnreachableError",
     "SourceHomeError",
@@ -441,6 +457,7 @@ __all__ = [
     "UnboundedPatternError",
     "UnboundedStateError",
     "UnexpectedError",
+    "UnknownAlertError",
     "UnknownCodeError",
     "UnknownColumnError",
     "UnknownCommandError",
@@ -452,6 +469,7 @@ __all__ = [
     "UnknownKeyError",
     "UnknownKindError",
     "UnknownMomentError",
+    "UnknownNoticeError",
     "UnknownOptionError",
     "UnknownProfileError",
     "UnknownSelectionError",

@@ -78,7 +78,7 @@ class UnknownSourceError(DeclarationError):
     def __init__(
         self, name: str, *, declared: Sequence[str], at: Location, of: str = "source"
     ) -> None:
-        there = "sources" if of == "source" else "served answers"
+        there = "served answers" if of == "serve" else f"{of}s"
         super().__init__(
             f"{of} {name!r} is bound, but the app does not declare it",
             fix=f"{closest(name, declared)}{there} are {listed(declared)}",

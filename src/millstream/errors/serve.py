@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from millstream.errors.base import DeclarationError, Location
+from typing import TYPE_CHECKING
+
+from millstream.errors.base import DeclarationError, Location, UserCodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class NotASinkError(DeclarationError):
@@ -57,4 +62,47 @@ class ServedChangesError(DeclarationError):
             f"serve {serve!r} reads {reads!r}, whose rows change (mode={reads_mode!r}), {why}",
             fix=use,
             at=at.of("from", reads),
+        )
+
+
+class SinkFunctionError(DeclarationError):
+    """A function that answers are served to cannot be called with them."""
+
+    code = "SINK_FUNCTION"
+
+    def __init__(
+        self, serve: str, *, name: str, handed: Sequence[str], why: str, at: Location
+    ) -> None:
+        super().__init__(
+            f"serve {serve!r} goes to function {name!r}, which cannot be called: {why}",
+            fix=f"have it take {len(handed)} arguments: {name}({', '.join(handed)})",
+            at=at.of("to"),
+        )
+
+
+class SameSinksError(DeclarationError):
+    """An answer is served to two functions of one name."""
+
+    code = "SAME_SINKS"
+
+    def __init__(self, serve: str, *, name: str, at: Location) -> None:
+        super().__init__(
+            f"serve {serve!r} goes to two functions {name!r}, and it is noted by that name "
+            "which batch was handed over",
+            fix="name one: ms.sink(function, name='…')",
+            at=at.of("to"),
+        )
+
+
+class SinkRaisedError(UserCodeError):
+    """A function that an answer is served to raised."""
+
+    code = "SINK_RAISED"
+
+    def __init__(self, serve: str, *, name: str, cause: str, at: Location) -> None:
+        super().__init__(
+            f"function {name!r}, which {serve!r} is served to, raises {cause}",
+            fix="mend it and start again: the batch is handed over again, under the same id; raise "
+            "OSError, such as ConnectionError, for what may pass by itself",
+            at=at.of("to"),
         )

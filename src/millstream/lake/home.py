@@ -93,6 +93,15 @@ class Home:
         """Where the connector of a source keeps what it needs."""
         return self.path / "sources" / source
 
+    def sinks(self, serve: str) -> Path:
+        """Where sinks keep what they cannot keep beside their rows."""
+        return self.path / "sinks" / serve
+
+    @property
+    def alerts(self) -> Path:
+        """Where it is kept which alerts were told to whom."""
+        return self.path / "alerts"
+
     @property
     def logs(self) -> Path:
         """Where Spark's own log goes."""

@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from millstream.errors import HomeDamagedError
 from millstream.lake.frontier import latest
@@ -137,6 +138,17 @@ def commit_checksum(table: Path, version: int) -> int | None:
         return zlib.crc32((table / "_delta_log" / f"{version:020d}.json").read_bytes())
     except FileNotFoundError:
         return None
+
+
+def files_added(table: Path, version: int) -> tuple[Path, ...] | None:
+    """Name the files that a version added rows by; None if there is no such commit."""
+    try:
+        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        return None
+    lines = (line for line in text.splitlines() if '"add"' in line[:_KIND_WITHIN])
+    added = (json.loads(line)["add"] for line in lines)
+    return tuple(table / unquote(add["path"]) for add in added if add["dataChange"])
 
 
 def versions(table: Path) -> range:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location, MillstreamError
     from millstream.model.avro import AvroSchemas
+    from millstream.model.destination import Destination, Topic
     from millstream.model.schema import Schema
     from millstream.model.trigger import Trigger
 
@@ -240,6 +241,16 @@ class BatchedSink(Sink, Protocol):
         ...
 
 
+@runtime_checkable
+class NamedSink(Protocol):
+    """A sink whose fence is kept in the home, under its name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Followed:
     """What is known of a table of another app, at the version a batch has read it to."""
@@ -342,6 +353,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert(Table):
+    """A table whose rows are told to someone: it is their outbox, and rows are only added."""
+
+    to: tuple[Destination | Topic, ...] = ()
+    cooldown: str | None = None
+    """Of the rows with one key, one is told in each stretch of event time that is so long."""
+    event_time: str | None = None
+    """The column that the stretch is told by; `window.end` is a field of one."""
+    retry_for: str = "1 day"
+    """How long a destination that fails is tried again before a notice is put aside as dead."""
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """A query whose answer goes to sinks outside the home."""
 
@@ -364,7 +388,7 @@ class Serve:
         return self.mode or ("update" if trigger.kind == "realtime" else "append")
 
 
-Dataset = Source | View | Table | Serve
+Dataset = Source | View | Table | Alert | Serve
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from millstream.errors import NothingSelectedError, UnknownSelectionError
-from millstream.model.dataset import Dataset, Serve, Source, Table, View
+from millstream.model.dataset import Alert, Dataset, Serve, Source, Table, View
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -43,8 +43,13 @@ class Graph:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables, in the order of declaration."""
+        """The tables, in the order of declaration; the outbox of an alert is one."""
         return tuple(d for d in self.declared if isinstance(d, Table))
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """The alerts, in the order of declaration."""
+        return tuple(d for d in self.declared if isinstance(d, Alert))
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -87,8 +92,10 @@ class Graph:
         """The trigger of a dataset: its own, else the app's."""
         return dataset.trigger or self.trigger or "default"
 
-    def guarantee_of(self, serve: Serve) -> str | None:
+    def guarantee_of(self, serve: Serve | Alert) -> str | None:
         """How often rows of a served answer arrive; None while its trigger cannot be read."""
+        if isinstance(serve, Alert):
+            return "at least once, each under one key"
         try:
             trigger = Trigger.parse(self.trigger_of(serve))
         except ValueError:

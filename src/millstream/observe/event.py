@@ -17,6 +17,8 @@ Kind = Literal[
     "differs",
     "file_changed",
     "receiver_failed",
+    "alert_waits",
+    "alert_dead",
 ]
 
 

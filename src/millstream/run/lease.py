@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from millstream.crash import reach
-from millstream.errors import HomeDamagedError, HomeLockedError
+from millstream.errors import HomeDamagedError, HomeLockedError, OvertakenError
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -81,6 +81,15 @@ class Lease:
     def latest_epoch(self) -> int:
         """The epoch of the last driver that came; greater than this one's if it took over."""
         return max(_epochs(self.home.lease), default=self.epoch)
+
+    def hold(self) -> None:
+        """Make sure that no later driver came.
+
+        Raises:
+            OvertakenError: One did.
+        """
+        if (latest := self.latest_epoch) > self.epoch:
+            raise OvertakenError(str(self.home.path), mine=self.epoch, theirs=latest)
 
     def release(self) -> None:
         """Let the next driver in."""

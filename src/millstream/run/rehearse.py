@@ -14,6 +14,7 @@ from millstream.model.dataset import Serve, Source
 from millstream.model.trigger import Trigger
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
+from millstream.run.alerts import hold_to_alert
 from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
@@ -92,6 +93,7 @@ class _Stage:
         with made_by(self._graph) as made:
             frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
         hold_to_declaration(dataset, frame)
+        hold_to_alert(self._graph, dataset, frame)
         if streaming:
             hold_to_mode(dataset, frame, dataset.mode)
             self.found += unbounded_state(dataset, frame, made)

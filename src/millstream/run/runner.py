@@ -27,6 +27,7 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.state.aside import setting_aside, stopping
 from millstream.operators.state.hold import noting_holds
+from millstream.run.alerts import Alerts, hold_to_alert
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.changes import ChangeLog, Changes
 from millstream.run.failure import explain
@@ -89,12 +90,12 @@ class Runner:
         self._graph, self._plan, self._spark, self._lease = graph, queries, spark, lease
         self._home, self._manner, self._tell = lease.home, manner, tell
         self._streams = Streams(graph, spark, lease.home)
-        self._told_files: set[str] = set()
-        self._look_at_files_at = 0.0
+        self._told_files, self._look_at_files_at = set[str](), 0.0
         self._sinks: dict[str, LandingSink] = {}
         self._idle = IdleSources(manner.now)
         self._receptions: list[Reception] = []
         self._served: list[Served] = []
+        self._alerts = Alerts(graph, lease, tell)
         self.queries: list[Supervised] = []
 
     def open(self) -> None:
@@ -111,12 +112,14 @@ class Runner:
             running = self._open(query)
             self.queries.append(Supervised(query, running, self._trigger(query)))
         refuse_if_tasks_would_wait(self.queries, self._read_directly, self._spark)
+        self._alerts.open(self._plan)
 
     def start(self) -> None:
         """Start the queries that have something to read; `watch` starts the others in time."""
         for supervised in self.queries:
             self._look_after(supervised)
             self._receive(supervised.query)
+        self._alerts.start()
 
     def watch(self) -> None:
         """Look after the queries once: restart, give up, or leave alone.
@@ -124,7 +127,7 @@ class Runner:
         Raises:
             OvertakenError: Another driver has taken over the home.
         """
-        self._refuse_if_overtaken()
+        self._lease.hold()
         for supervised in self.queries:
             self._look_after(supervised)
             self._idle.look_after(supervised)
@@ -132,6 +135,7 @@ class Runner:
 
     def run_once(self, keep_on: Callable[[], bool]) -> None:
         """Run every query until nothing is left for it, each after those it reads from."""
+        self._alerts.start()
         for supervised in self.queries:
             if supervised.is_over or self._is_cut_short or not keep_on():
                 continue
@@ -141,10 +145,11 @@ class Runner:
             self._start(supervised)
             while not supervised.is_over and keep_on():
                 time.sleep(_LOOK_EVERY_S)
-                self._refuse_if_overtaken()
+                self._lease.hold()
                 self._look_after(supervised)
             if supervised.state == "finished":
                 self._idle.settle(supervised)
+        self._alerts.finish(keep_on)
         self._look_at_files(now=True)
 
     def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
@@ -161,6 +166,7 @@ class Runner:
                 running.start(_as_drained(supervised.trigger))
             running.drain()
             self._idle.settle(supervised)
+        self._alerts.drain()
 
     def stop(self) -> None:
         """Let every running batch finish, then stop."""
@@ -174,6 +180,7 @@ class Runner:
                 supervised.state = "stopped"
         for served in self._served:
             served.close()
+        self._alerts.close()
         self._look_at_files(now=True)
 
     def raise_if_stopped_for_good(self) -> None:
@@ -199,11 +206,6 @@ class Runner:
     @property
     def _is_cut_short(self) -> bool:
         return self._manner.fail_fast and any(s.state == "failed" for s in self.queries)
-
-    def _refuse_if_overtaken(self) -> None:
-        latest = self._lease.latest_epoch
-        if latest > self._lease.epoch:
-            raise OvertakenError(str(self._home.path), mine=self._lease.epoch, theirs=latest)
 
     def _open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
         if isinstance(query.dataset, Source):
@@ -254,6 +256,7 @@ class Runner:
         with noting_holds() as held, setting_aside(aside) as functions:
             frame = answer(self._graph, table.name, read)
         hold_to_declaration(table, frame)
+        hold_to_alert(self._graph, table, frame)
         if query.kind == "stream":
             hold_to_mode(table, frame, table.mode)
             hold_to_states(functions.states, table, self._home)

@@ -78,7 +78,8 @@ class Served:
         Raises:
             MillstreamError: A store cannot be reached, or the answer does not fit.
         """
-        driver = Driver(self._writer, self._epoch, self._log.query_id or "")
+        folder = self._home.sinks(self.serve.name)
+        driver = Driver(self._writer, self._epoch, self._log.query_id or "", folder=folder)
         for sink in self._sinks:
             shape = Shape(
                 self.serve.name,

@@ -31,6 +31,7 @@ KEYS: Mapping[str, str] = {
     "spark": "Settings of Spark, by their full names.",
     "sources": "Where sources come from, by the names they have in the app.",
     "serve": "Which store served answers go to, by the names they have in the app.",
+    "alert": "Whom alerts are told to, by the names they have in the app.",
 }
 """What can be said in a profile."""
 
@@ -97,6 +98,11 @@ class Profile:
     def serve(self) -> Mapping[str, Mapping[Names, Entry]]:
         """What is said of each served answer."""
         return self._by_name("serve")
+
+    @property
+    def alert(self) -> Mapping[str, Mapping[Names, Entry]]:
+        """What is said of each alert."""
+        return self._by_name("alert")
 
     def _by_name(self, key: str) -> dict[str, dict[Names, Entry]]:
         found: dict[str, dict[Names, Entry]] = {}
@@ -245,7 +251,7 @@ class _Document:
 
 def _inherited(default: Mapping[Names, Entry], own: Mapping[Names, Entry]) -> dict[Names, Entry]:
     """Add what a profile does not say; a dataset whose kind is named takes nothing over."""
-    bound = ("sources", "serve")
+    bound = ("sources", "serve", "alert")
     anew = {path[:2] for path in own if path[0] in bound and path[2:] == ("kind",)}
     return {path: entry for path, entry in default.items() if path[:2] not in anew} | dict(own)
 

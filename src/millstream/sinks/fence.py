@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from millstream.errors import (
     OvertakenError,
@@ -15,6 +16,9 @@ from millstream.errors import (
     StoreRestoredError,
     StoreTakenError,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Driver:
     checkpoint: str = ""
     """Empty before the first batch of all."""
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    folder: Path | None = None
+    """Of the home, for a sink that cannot keep its fence beside the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import Serve, Table
+from millstream.model.dataset import Alert, Serve, Table
 from millstream.model.graph import Graph
 from millstream.sinks.option import named
 
+if TYPE_CHECKING:
+    from millstream.model.dataset import Dataset
+
 
 def without_sinks(graph: Graph) -> Graph:
-    """Let tables of the home stand in for what is served; what has no key to be kept by goes."""
-    kept = (_as_table(graph, d) if isinstance(d, Serve) else d for d in graph.declared)
+    """Let tables of the home stand in for what is served; what has no key to be kept by goes.
+
+    Of an alert, the outbox stays, and nobody is told.
+    """
+    kept = (_kept(graph, dataset) for dataset in graph.declared)
     return Graph(graph.app, tuple(dataset for dataset in kept if dataset is not None))
+
+
+def _kept(graph: Graph, dataset: Dataset) -> Dataset | None:
+    if isinstance(dataset, Alert):
+        return replace(dataset, to=())
+    return _as_table(graph, dataset) if isinstance(dataset, Serve) else dataset
 
 
 def _as_table(graph: Graph, serve: Serve) -> Table | None:

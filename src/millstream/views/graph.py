@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import Location
-from millstream.model.dataset import Serve, Source, Table, View
+from millstream.model.dataset import Alert, Serve, Source, Table, View
 from millstream.views.report import AppView
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ class NodeView:
     name: str
     kind: str
     connector: str | None
-    """Where the rows of a source come from, or those of a served answer go to."""
+    """Where the rows of a source come from, or those of a served answer or an alert go to."""
     live: bool
     mode: str | None
     key: tuple[str, ...]
     trigger: str | None
     guarantee: str | None
-    """How often the rows of a served answer arrive."""
+    """How often the rows of a served answer or an alert arrive."""
     reads: tuple[str, ...]
     read_by: tuple[str, ...]
     file: str
@@ -41,16 +41,17 @@ class NodeView:
         source = dataset if isinstance(dataset, Source) else None
         table = dataset if isinstance(dataset, Table) else None
         serve = dataset if isinstance(dataset, Serve) else None
-        ends = (source.connector,) if source else serve.to if serve else ()
+        leaving = dataset if isinstance(dataset, Serve | Alert) else None
+        ends = (source.connector,) if source else leaving.to if leaving else ()
         return NodeView(
             dataset.name,
             type(dataset).__name__.lower(),
             connector=", ".join(type(end).__name__.lower() for end in ends) or None,
             live=bool(source and source.live),
-            mode=table.mode if table else serve.mode if serve else None,
+            mode=serve.mode if serve else table.mode if table and not leaving else None,
             key=table.key if table else (),
             trigger=None if isinstance(dataset, View) else graph.trigger_of(dataset),
-            guarantee=graph.guarantee_of(serve) if serve else None,
+            guarantee=graph.guarantee_of(leaving) if leaving else None,
             reads=dataset.reads,
             read_by=read_by,
             file=dataset.at.file,
@@ -63,7 +64,8 @@ class NodeView:
         return Location(self.file, self.line)
 
     def __str__(self) -> str:
-        mode = f"{self.mode} by {', '.join(self.key)}" if self.key else self.mode
+        key = f"by {', '.join(self.key)}" if self.key else ""
+        mode = f"{self.mode or ''} {key}".strip()
         trigger = self.trigger if self.kind == "serve" and self.trigger != "default" else None
         live = "live" if self.live else None
         words = (self.kind, self.connector, live, mode, trigger, self.guarantee)

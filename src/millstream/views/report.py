@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import catalogue
+from millstream.model.dataset import Alert
 from millstream.views.shape import FaultView
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from millstream.errors import MillstreamError
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
+    from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
     from millstream.run.batch import BatchTable, Comparison
     from millstream.run.mend import Remedy
@@ -50,16 +52,18 @@ class AppView:
     sources: int
     views: int
     tables: int
+    alerts: int
     serves: int
 
     @staticmethod
     def of(graph: Graph) -> AppView:
         """Show a graph."""
-        kinds = (graph.sources, graph.views, graph.tables, graph.serves)
+        tables = [table for table in graph.tables if not isinstance(table, Alert)]
+        kinds = (graph.sources, graph.views, tables, graph.alerts, graph.serves)
         return AppView(graph.app, *map(len, kinds))
 
     def __str__(self) -> str:
-        kinds = ("source", "view", "table", "serve")
+        kinds = ("source", "view", "table", "alert", "serve")
         numbers = ((getattr(self, f"{kind}s"), kind) for kind in kinds)
         parts = (f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers if n)
         return f"{self.name}: {', '.join(parts) or 'nothing declared'}"
@@ -74,12 +78,13 @@ class CheckView:
     warnings: tuple[FaultView, ...]
     """What it can run with, and should not for ever."""
     guarantees: Mapping[str, str | None]
-    """How often the rows of each served answer arrive."""
+    """How often the rows of each served answer or alert arrive."""
 
     @staticmethod
     def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
         """Show what a check found."""
-        guarantees = {serve.name: graph.guarantee_of(serve) for serve in graph.serves}
+        leaving: tuple[Alert | Serve, ...] = (*graph.alerts, *graph.serves)
+        guarantees = {dataset.name: graph.guarantee_of(dataset) for dataset in leaving}
         found = [(fault.is_warning, FaultView.of(fault)) for fault in faults]
         shown, warnings = (
             tuple(f for w, f in found if w is is_warning) for is_warning in (False, True)

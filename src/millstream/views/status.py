@@ -10,7 +10,7 @@ from millstream.errors import MillstreamError
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
-from millstream.model.dataset import Serve, Source, View
+from millstream.model.dataset import Alert, Serve, Source, View
 from millstream.run.lease import holder_of
 from millstream.views.live import set_aside
 from millstream.views.shape import FaultView
@@ -57,7 +57,7 @@ class StandingView:
     def of(home: Home, name: str, declared: Source | Table | Serve | None = None) -> StandingView:
         """Look at one dataset."""
         is_landing = home.is_landing(name) if declared is None else isinstance(declared, Source)
-        kind = "source" if is_landing else "table"
+        kind = "source" if is_landing else "alert" if isinstance(declared, Alert) else "table"
         is_declared = declared is not None
         if isinstance(declared, Source) and declared.live:
             return StandingView(name, kind, "live", is_declared)

@@ -135,6 +135,12 @@ def _encode(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
+def as_objects(rows: pa.Table) -> list[dict[str, Any]]:
+    """Give rows as objects of Python; maps are objects too."""
+    fields = {field.name: field.type for field in rows.schema}
+    return [{n: named(row[n], kind) for n, kind in fields.items()} for row in rows.to_pylist()]
+
+
 def named(value: Any, kind: pa.DataType) -> Any:
     """Turn the pairs that Arrow gives for a map into an object."""
     if value is None:

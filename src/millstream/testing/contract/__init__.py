@@ -3,6 +3,7 @@
 Anyone runs it against a source or sink of their own; ours are held to it too.
 """
 
+from millstream.testing.contract.function import check_function
 from millstream.testing.contract.report import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
@@ -20,6 +21,7 @@ __all__ = [
     "Report",
     "Store",
     "Trial",
+    "check_function",
     "check_sink",
     "check_source",
 ]

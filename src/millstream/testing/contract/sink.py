@@ -55,7 +55,7 @@ def _batches_one_by_one(connect: Callable[[], Store]) -> Trial:
     store.open(1)
     for batch in range(3):
         store.write(batch, rows_of(batch))
-    return _judge("batches are kept, one after another", store, range(3))
+    return judge("batches are kept, one after another", store, range(3))
 
 
 def _remembers_its_last_batch(connect: Callable[[], Store]) -> Trial:
@@ -63,7 +63,7 @@ def _remembers_its_last_batch(connect: Callable[[], Store]) -> Trial:
     begins = store.open(1)
     store.write(0, rows_of(0))
     later = connect().open(2)
-    trial = _judge("a new driver is told the last batch", store, range(1))
+    trial = judge("a new driver is told the last batch", store, range(1))
     if (begins, later) == (-1, 0):
         return trial
     return replace(trial, repeats=True, found=f"open() gave {begins} before and {later} after")
@@ -72,28 +72,28 @@ def _remembers_its_last_batch(connect: Callable[[], Store]) -> Trial:
 def _crash_before_the_write(connect: Callable[[], Store]) -> Trial:
     _write(connect, 1, 0)
     connect().open(2)
-    return _judge("crash before the write", _write(connect, 3, 1), range(2))
+    return judge("crash before the write", _write(connect, 3, 1), range(2))
 
 
 def _crash_during_the_write(connect: Callable[[], Store]) -> Trial:
     name, store = "crash during the write, then a retry", _write(connect, 1, 0)
     with suppress(DiesError):
         store.write(1, _dying(rows_of(1)))
-    torn = _judge(name, connect(), range(1))
+    torn = judge(name, connect(), range(1))
     if not torn.is_passed:
         return replace(torn, repeats=True, found=f"a part is visible: {torn.found}")
-    return _judge(name, _write(connect, 2, 1), range(2))
+    return judge(name, _write(connect, 2, 1), range(2))
 
 
 def _crash_after_the_write(connect: Callable[[], Store]) -> Trial:
     _write(connect, 1, 0)
-    return _judge("crash after the write, then a retry", _write(connect, 2, 0), range(1))
+    return judge("crash after the write, then a retry", _write(connect, 2, 0), range(1))
 
 
 def _retry_by_the_same_driver(connect: Callable[[], Store]) -> Trial:
     store = _write(connect, 1, 0)
     store.write(0, rows_of(0))
-    return _judge("retry with the same batch", store, range(1))
+    return judge("retry with the same batch", store, range(1))
 
 
 def _replay_that_differs(connect: Callable[[], Store]) -> Trial:
@@ -104,8 +104,8 @@ def _replay_that_differs(connect: Callable[[], Store]) -> Trial:
     try:
         later.write(0, rows_of(0, other=True))
     except Exception as refusal:
-        return _refused(_judge(name, connect(), range(1)), refusal)
-    return _judge(name, connect(), range(1))
+        return _refused(judge(name, connect(), range(1)), refusal)
+    return judge(name, connect(), range(1))
 
 
 def _zombie(connect: Callable[[], Store]) -> Trial:
@@ -114,8 +114,8 @@ def _zombie(connect: Callable[[], Store]) -> Trial:
     try:
         zombie.write(2, rows_of(2, other=True))
     except Exception as refusal:
-        return _refused(_judge(name, connect(), range(2)), refusal)
-    return _judge(name, connect(), range(2))
+        return _refused(judge(name, connect(), range(2)), refusal)
+    return judge(name, connect(), range(2))
 
 
 _TRIALS: dict[str, Callable[[Callable[[], Store]], Trial]] = {
@@ -147,7 +147,8 @@ def _dying(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     raise DiesError
 
 
-def _judge(name: str, store: Store, batches: range) -> Trial:
+def judge(name: str, store: Store, batches: range) -> Trial:
+    """Compare what a store holds with the batches it should hold."""
     held = Counter(_known(row) for row in store.read())
     wanted = Counter(_known(row) for batch in batches for row in rows_of(batch))
     missing, extra = wanted - held, held - wanted

@@ -1,0 +1,218 @@
+"""The deliverer: takes rows out of the outboxes and tells them to their destinations."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.alert.deliveries import Deliveries
+from millstream.alert.destination import NotToldError, names_of, open_courier, pause_s
+from millstream.alert.notice import Identity
+from millstream.alert.outbox import Outbox
+from millstream.crash import reach
+from millstream.errors import MillstreamError, OvertakenError, concealed
+from millstream.model.duration import parse_duration
+from millstream.observe import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from millstream.alert.deliveries import Due
+    from millstream.lake.home import Home
+    from millstream.model.dataset import Alert
+    from millstream.model.destination import Courier
+
+_LOOK_EVERY_S = 0.2
+_MOST_AT_ONCE = 8
+_WAITS_AT_END_S = 10.0
+"""How long the end of a run waits for destinations that fail; what is left is told next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One alert on its way to one destination."""
+
+    alert: str
+    destination: str
+    courier: Courier
+    retry_for: timedelta
+
+
+class Deliverer:
+    """All alerts of a run; while it is started, in threads of its own."""
+
+    def __init__(
+        self,
+        app: str,
+        home: Home,
+        epoch: int,
+        *,
+        hold: Callable[[], None],
+        tell: Callable[[Event], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._app, self._home, self._hold, self._tell, self._now = app, home, hold, tell, now
+        self._deliveries = Deliveries(home.alerts, epoch)
+        self._outboxes: dict[str, tuple[Identity, Outbox, Sequence[str]]] = {}
+        self._lines: list[Line] = []
+        self._halt = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._told: set[str] = set()
+
+    def add(self, alert: Alert, event_time: str | None) -> None:
+        """Take an alert on; by which column its cooldown goes, whoever has its answer knows."""
+        cooldown = parse_duration(alert.cooldown) if alert.cooldown else None
+        identity = Identity(self._app, alert.name, alert.key, cooldown, event_time)
+        names = names_of(alert.to)
+        self._outboxes[alert.name] = identity, Outbox(self._home.table(alert.name)), names
+        self._deliveries.abandon(alert.name, names)
+        for name, destination in zip(names, alert.to, strict=True):
+            courier = open_courier(destination, self._home.logs)
+            self._lines.append(Line(alert.name, name, courier, parse_duration(alert.retry_for)))
+
+    def start(self) -> None:
+        """Deliver from now on, until `finish` or `close`."""
+        self._thread = threading.Thread(target=self._work, daemon=True, name="alerts")
+        self._thread.start()
+
+    def drain(self, *, within_s: float = 0) -> None:
+        """Tell all there is; wait so long for destinations that fail.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        until = time.monotonic() + within_s
+        self.take_in()
+        self.tell_due()
+        while (next_at := self._deliveries.next_at()) is not None:
+            wait = max(next_at - self._now(), 0)
+            if time.monotonic() + wait > until:
+                break
+            time.sleep(wait)
+            self.tell_due()
+
+    def finish(self) -> None:
+        """Tell what is left at the end of a run; what fails then is told by the next one."""
+        self._join()
+        self.drain(within_s=_WAITS_AT_END_S)
+
+    def close(self) -> None:
+        """Let deliveries that are under way finish, tell what is there, and let go."""
+        try:
+            if self._join():
+                self.drain()
+        except OvertakenError:
+            pass
+        finally:
+            for line in self._lines:
+                line.courier.close()
+            self._deliveries.close()
+
+    def _join(self) -> bool:
+        """Stop the threads; tell whether there were any."""
+        thread, self._thread = self._thread, None
+        self._halt.set()
+        if thread is not None:
+            thread.join()
+        return thread is not None
+
+    def take_in(self) -> None:
+        """Note what the outboxes have that is new.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        for name, (identity, outbox, destinations) in self._outboxes.items():
+            for news in outbox.since(self._deliveries.position(name)):
+                self._deliveries.enter(identity, news, destinations, self._now())
+                reach("alert_taken", self._home.path, name, news.position.version)
+
+    def tell_due(self) -> None:
+        """Tell everyone what is due now, one after another.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        for line in self._lines:
+            # What fails is due later: this ends.
+            while (due := self._due(line)) is not None:
+                self._tell_one(line, due)
+
+    def _tell_one(self, line: Line, due: Due) -> None:
+        if due.is_silenced:
+            self._deliveries.note(due, line.destination, "silenced", done_at=self._now())
+            return
+        # The last moment to find out that another driver tells it.
+        self._hold()
+        self._deliveries.hold()
+        began = self._now()
+        try:
+            line.courier.tell(due.notice)
+        except NotToldError as refusal:
+            self._failed(line, due, refusal, began)
+            return
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            self._failed(line, due, NotToldError(why), began)
+            return
+        reach("alert_sent", self._home.path, line.alert)
+        facts = {"attempts": due.attempts + 1, "done_at": self._now(), "reason": ""}
+        self._deliveries.note(due, line.destination, "delivered", **facts)
+        self._told.discard(f"{line.alert} {line.destination}")
+        reach("alert_told", self._home.path, line.alert)
+
+    def _failed(self, line: Line, due: Due, refusal: NotToldError, began: float) -> None:
+        attempts = due.attempts + 1
+        first_at = due.first_at if due.first_at is not None else began
+        next_at = began + pause_s(attempts, due.notice.id, refusal.after)
+        is_dead = not refusal.again or next_at - first_at > line.retry_for.total_seconds()
+        state, reason = "dead" if is_dead else "pending", concealed(str(refusal))
+        facts = {"attempts": attempts, "first_at": first_at, "next_at": next_at, "reason": reason}
+        self._deliveries.note(due, line.destination, state, **facts)
+        told = f"{line.destination} is not told {due.notice.id[:12]}: {reason}"
+        if is_dead:
+            self._tell(Event("alert_dead", line.alert, told))
+        elif (of_line := f"{line.alert} {line.destination}") not in self._told:
+            self._told.add(of_line)
+            self._tell(Event("alert_waits", line.alert, f"{told}; it is tried again"))
+
+    def _work(self) -> None:
+        busy: set[Line] = set()
+        with ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="alerts") as pool:
+            while not self._halt.wait(_LOOK_EVERY_S):
+                try:
+                    self.take_in()
+                    for line in (each for each in self._lines if each not in busy):
+                        if self._due(line) is not None:
+                            busy.add(line)
+                            pool.submit(self._tell_line, line, busy)
+                except OvertakenError:
+                    return
+                except Exception as error:
+                    self._wonder(error)
+
+    def _tell_line(self, line: Line, busy: set[Line]) -> None:
+        try:
+            while not self._halt.is_set() and (due := self._due(line)) is not None:
+                self._tell_one(line, due)
+        except OvertakenError:
+            self._halt.set()
+        except Exception as error:
+            self._wonder(error)
+        finally:
+            busy.discard(line)
+
+    def _due(self, line: Line) -> Due | None:
+        return self._deliveries.due(line.alert, line.destination, self._now())
+
+    def _wonder(self, error: Exception) -> None:
+        """Tell, once, of what should not happen; it is tried again at the next look."""
+        is_ours = isinstance(error, MillstreamError)
+        told = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        if told not in self._told:
+            self._told.add(told)
+            self._tell(Event("alert_waits", "alerts", concealed(told)))

@@ -1,0 +1,312 @@
+"""Which notice was told to whom, durably: a file of SQLite in the home.
+
+Only the driver of the latest epoch enters notices and notes what was told; operators may have one
+tried again, or silenced, at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import uuid
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from millstream.alert.notice import Notice
+from millstream.alert.outbox import Position
+from millstream.errors import OvertakenError, concealed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from millstream.alert.notice import Entry, Identity
+    from millstream.alert.outbox import News
+
+STATES = ("pending", "delivered", "dead", "silenced")
+FILE = "deliveries.db"
+
+_WAIT_S = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS fence (
+    one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, owner TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS taken (
+    alert TEXT PRIMARY KEY, table_id TEXT NOT NULL, version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS notice (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, app TEXT NOT NULL, alert TEXT NOT NULL,
+    key TEXT NOT NULL, event_time TEXT, row TEXT NOT NULL, content TEXT NOT NULL,
+    repeats INTEGER NOT NULL DEFAULT 0, entered_at REAL NOT NULL, UNIQUE (alert, id));
+CREATE INDEX IF NOT EXISTS notice_content ON notice (alert, content);
+CREATE TABLE IF NOT EXISTS delivery (
+    notice INTEGER NOT NULL REFERENCES notice (seq), destination TEXT NOT NULL,
+    state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, first_at REAL, next_at REAL NOT NULL,
+    done_at REAL, reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, destination));
+CREATE INDEX IF NOT EXISTS delivery_due ON delivery (state, next_at);
+CREATE TABLE IF NOT EXISTS silence (alert TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL);
+"""
+_NOTICE = "n.id, n.app, n.alert, n.key, n.event_time, n.row"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What nobody is to be told of, and until when."""
+
+    alert: str
+    """Which; all if empty."""
+    key: Mapping[str, str]
+    """What it is about, as far as it was said."""
+    until: float
+    """In seconds since 1970."""
+
+    def covers(self, notice: Notice) -> bool:
+        """Tell whether it is about a notice."""
+        if self.alert not in ("", notice.alert):
+            return False
+        about = json.loads(notice.key) if self.key else {}
+        return all(str(about.get(name)) == value for name, value in self.key.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A notice that a destination is to be told of now."""
+
+    seq: int
+    notice: Notice
+    attempts: int
+    """How often it was tried before."""
+    first_at: float | None
+    """When it was tried first."""
+    is_silenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a notice stands with one destination."""
+
+    notice: Notice
+    destination: str
+    state: str
+    attempts: int
+    next_at: float
+    done_at: float | None
+    reason: str
+    repeats: int
+    """How many more rows the cooldown has kept back."""
+
+
+class Deliveries:
+    """The file, open; a connection serves all threads of a process."""
+
+    def __init__(self, folder: Path, epoch: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path, self._epoch, self._owner = folder / FILE, epoch, uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(
+            self._path, _WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + _SCHEMA)
+        if epoch is not None:
+            self._take(epoch)
+
+    @staticmethod
+    def existing(folder: Path) -> Deliveries | None:
+        """Open the file to look at it; None if there is none yet."""
+        return Deliveries(folder) if (folder / FILE).exists() else None
+
+    def close(self) -> None:
+        """Let the file go."""
+        with self._lock:
+            self._db.close()
+
+    def hold(self) -> None:
+        """Make sure that no later driver was here.
+
+        Raises:
+            OvertakenError: One was.
+        """
+        self._hold(self._all("SELECT epoch, owner FROM fence")[0])
+
+    def position(self, alert: str) -> Position | None:
+        """Say how far the outbox of an alert was taken in."""
+        found = self._all("SELECT table_id, version FROM taken WHERE alert = ?", alert)
+        return Position(*found[0]) if found else None
+
+    def enter(self, identity: Identity, news: News, destinations: Sequence[str], now: float) -> int:
+        """Note rows for delivery, with how far the outbox was read; give how many are new.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        alert, entries = identity.alert, identity.entries(news.rows)
+        with self._fenced():
+            numbers = Counter[str]() if news.is_whole else self._numbers(alert, entries)
+            new = 0
+            for entry in entries:
+                numbers[entry.content] += 1
+                id_ = identity.id_of(entry, numbers[entry.content])
+                is_new = self._enter(identity, entry, id_, destinations, now)
+                new += is_new
+                if not is_new and not news.is_whole:
+                    again = "UPDATE notice SET repeats = repeats + 1 WHERE alert = ? AND id = ?"
+                    self._db.execute(again, (alert, id_))
+            self._db.execute(
+                "INSERT OR REPLACE INTO taken VALUES (?, ?, ?)",
+                (alert, news.position.table, news.position.version),
+            )
+        return new
+
+    def due(self, alert: str, destination: str, now: float) -> Due | None:
+        """Give the notice that has waited longest for a destination, if any is to be told now."""
+        query = (
+            f"SELECT n.seq, d.attempts, d.first_at, {_NOTICE} "
+            "FROM delivery d JOIN notice n ON n.seq = d.notice WHERE d.state = 'pending' "
+            "AND d.next_at <= ?1 AND n.alert = ?2 AND d.destination = ?3 "
+            "ORDER BY d.next_at, n.seq LIMIT 1"
+        )
+        found = self._all(query, now, alert, destination)
+        if not found:
+            return None
+        seq, attempts, first_at, *facts = found[0]
+        notice = Notice(*facts)
+        is_silenced = any(silence.covers(notice) for silence in self.silences(now))
+        return Due(seq, notice, attempts, first_at, is_silenced)
+
+    def next_at(self) -> float | None:
+        """Say when the next notice is to be told; None if none is pending."""
+        [(first,)] = self._all("SELECT min(next_at) FROM delivery WHERE state = 'pending'")
+        return None if first is None else float(first)
+
+    def note(self, due: Due, destination: str, state: str, **facts: Any) -> None:
+        """Note what became of a notice.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        facts = {"state": state, **facts}
+        if "reason" in facts:
+            facts["reason"] = concealed(facts["reason"])
+        changes = ", ".join(f"{name} = ?" for name in facts)
+        with self._fenced():
+            self._db.execute(
+                f"UPDATE delivery SET {changes} WHERE notice = ? AND destination = ?",
+                (*facts.values(), due.seq, destination),
+            )
+
+    def abandon(self, alert: str, destinations: Sequence[str]) -> None:
+        """Put aside what waits for destinations that an alert is not told to any more."""
+        why, marks = "the alert is not told there any more", ", ".join("?" * len(destinations))
+        with self._fenced():
+            self._db.execute(
+                "UPDATE delivery SET state = 'dead', reason = ? WHERE state = 'pending' "
+                "AND notice IN (SELECT seq FROM notice WHERE alert = ?) "
+                f"AND destination NOT IN ({marks})",
+                (why, alert, *destinations),
+            )
+
+    def listed(
+        self, *, alert: str | None = None, state: str | None = None, id_: str = ""
+    ) -> Iterator[Delivery]:
+        """Show how notices stand, the newest first."""
+        query = (
+            f"SELECT {_NOTICE}, d.destination, d.state, d.attempts, d.next_at, d.done_at, "
+            "d.reason, n.repeats FROM delivery d JOIN notice n ON n.seq = d.notice "
+            "WHERE (?1 IS NULL OR n.alert = ?1) AND (?2 IS NULL OR d.state = ?2) "
+            "AND substr(n.id, 1, length(?3)) = ?3 ORDER BY n.seq DESC, d.destination"
+        )
+        for row in self._all(query, alert, state, id_):
+            yield Delivery(Notice(*row[:6]), *row[6:])
+
+    def counts(self, alert: str | None = None) -> dict[str, int]:
+        """Count deliveries by state."""
+        query = (
+            "SELECT d.state, count(*) FROM delivery d JOIN notice n ON n.seq = d.notice "
+            "WHERE ?1 IS NULL OR n.alert = ?1 GROUP BY d.state"
+        )
+        found = dict(self._all(query, alert))
+        return {state: int(found.get(state, 0)) for state in STATES}
+
+    def retry(self, *, alert: str | None = None, id_: str = "") -> int:
+        """Have what is dead or silenced tried again, and what is pending at once."""
+        with self._written():
+            return self._db.execute(
+                "UPDATE delivery SET state = 'pending', next_at = 0, first_at = NULL "
+                "WHERE state <> 'delivered' AND notice IN (SELECT seq FROM notice "
+                "WHERE (?1 IS NULL OR alert = ?1) AND substr(id, 1, length(?2)) = ?2)",
+                (alert, id_),
+            ).rowcount
+
+    def silence(self, silence: Silence) -> None:
+        """Have nobody told for a while; a silence that has ended already ends the same one."""
+        alert, key = silence.alert, json.dumps(silence.key, sort_keys=True)
+        with self._written():
+            self._db.execute("DELETE FROM silence WHERE alert = ? AND key = ?", (alert, key))
+            self._db.execute("INSERT INTO silence VALUES (?, ?, ?)", (alert, key, silence.until))
+
+    def silences(self, now: float) -> list[Silence]:
+        """Give the silences that hold."""
+        found = self._all("SELECT * FROM silence WHERE until > ? ORDER BY alert, key", now)
+        return [Silence(alert, json.loads(key), until) for alert, key, until in found]
+
+    def _numbers(self, alert: str, entries: Sequence[Entry]) -> Counter[str]:
+        """Count the notices there are already, by content."""
+        query = "SELECT count(*) FROM notice WHERE alert = ? AND content = ?"
+        contents = {entry.content for entry in entries}
+        counts = {c: self._db.execute(query, (alert, c)).fetchone()[0] for c in contents}
+        return Counter({content: count for content, count in counts.items() if count})
+
+    def _enter(
+        self,
+        identity: Identity,
+        entry: Entry,
+        id_: str,
+        destinations: Sequence[str],
+        now: float,
+    ) -> bool:
+        facts = (id_, identity.app, identity.alert, entry.key, entry.event_time, entry.row)
+        made = self._db.execute(
+            "INSERT OR IGNORE INTO notice (id, app, alert, key, event_time, row, content, "
+            "entered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*facts, entry.content, now),
+        )
+        if not made.rowcount:
+            return False
+        self._db.executemany(
+            "INSERT INTO delivery (notice, destination, state, next_at) VALUES (?, ?, ?, ?)",
+            [(made.lastrowid, destination, "pending", now) for destination in destinations],
+        )
+        return True
+
+    def _take(self, epoch: int) -> None:
+        with self._written():
+            held = self._db.execute("SELECT epoch FROM fence").fetchone()
+            if held and held[0] > epoch:
+                raise OvertakenError(str(self._path), mine=epoch, theirs=held[0])
+            self._db.execute("INSERT OR REPLACE INTO fence VALUES (1, ?, ?)", (epoch, self._owner))
+
+    @contextmanager
+    def _fenced(self) -> Iterator[None]:
+        with self._written():
+            self._hold(self._db.execute("SELECT epoch, owner FROM fence").fetchone())
+            yield
+
+    def _hold(self, fence: tuple[int, str]) -> None:
+        if fence != (self._epoch, self._owner):
+            raise OvertakenError(str(self._path), mine=self._epoch or 0, theirs=fence[0])
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _all(self, query: str, *values: object) -> list[Any]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()

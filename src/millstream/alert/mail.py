@@ -1,0 +1,137 @@
+"""Mail: a notice is a message."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from millstream.alert.destination import NotToldError
+from millstream.errors import DestinationRefusedError, conceal
+from millstream.model.duration import parse_duration
+from millstream.settings.secret import Secret, revealed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from millstream.alert.notice import Notice
+    from millstream.errors import Location, MillstreamError
+
+_HIDDEN = "***"
+_FOR_GOOD = 500
+_LINE_BREAKS = str.maketrans({"\r": " ", "\n": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """People who get a message for each notice; its Message-ID is made of the notice's id."""
+
+    to: Sequence[str]
+    sender: str
+    host: str = "localhost"
+    port: int = 25
+    user: str = ""
+    password: str = ""
+    """Never printed."""
+    security: Literal["none", "starttls", "tls"] = "none"
+    timeout: str = "30 seconds"
+
+    def __post_init__(self) -> None:
+        to = (self.to,) if isinstance(self.to, str) else tuple(self.to)
+        object.__setattr__(self, "to", to)
+        if self.password and not isinstance(self.password, Secret):
+            conceal(self.password, _HIDDEN)
+            object.__setattr__(self, "password", Secret(self.password, _HIDDEN))
+
+    def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:
+        """Nobody to write to, or a password that would be sent for anyone to read."""
+        for option, addresses in (("to", self.to), ("sender", (self.sender,))):
+            for address in addresses or ("",):
+                if "@" not in address or any(c in address for c in "\r\n"):
+                    expected = "an address such as ops@example.org"
+                    yield DestinationRefusedError(
+                        option, address, alert=alert, expected=expected, at=at
+                    )
+        if self.password and self.security == "none":
+            expected = '"starttls" or "tls" with a password'
+            yield DestinationRefusedError(
+                "security", self.security, alert=alert, expected=expected, at=at
+            )
+
+    def courier(self, place: Path) -> MailCourier:  # noqa: ARG002
+        """Take note of the server; nothing is asked yet."""
+        return MailCourier(self)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The server, as host:port."""
+        return (f"{self.host}:{self.port}",)
+
+
+class MailCourier:
+    """Sends notices by one server."""
+
+    def __init__(self, mail: Email) -> None:
+        self._mail = mail
+
+    def tell(self, notice: Notice) -> None:
+        """Send a message.
+
+        Raises:
+            NotToldError: The server did not take it.
+        """
+        try:
+            with self._server() as server:
+                server.send_message(message_of(notice, self._mail))
+        except smtplib.SMTPRecipientsRefused as refusal:
+            code, said = next(iter(refusal.recipients.values()))
+            raise _refusal(code, said) from refusal
+        except smtplib.SMTPResponseException as refusal:
+            raise _refusal(refusal.smtp_code, refusal.smtp_error) from refusal
+        except (OSError, smtplib.SMTPException) as error:
+            where = f"{self._mail.host}:{self._mail.port}"
+            told = f"{where}: {type(error).__name__}: {error}"
+            raise NotToldError(told) from error
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def _server(self) -> smtplib.SMTP:
+        mail, seconds = self._mail, parse_duration(self._mail.timeout).total_seconds()
+        if mail.security == "tls":
+            context = ssl.create_default_context()
+            server: smtplib.SMTP = smtplib.SMTP_SSL(
+                mail.host, mail.port, timeout=seconds, context=context
+            )
+        else:
+            server = smtplib.SMTP(mail.host, mail.port, timeout=seconds)
+        if mail.security == "starttls":
+            server.starttls(context=ssl.create_default_context())
+        if mail.user:
+            server.login(mail.user, revealed(mail.password))
+        return server
+
+
+def message_of(notice: Notice, mail: Email) -> EmailMessage:
+    """Write a message; no value of a row can become a header of its own."""
+    message = EmailMessage()
+    subject = f"[{notice.app}] {notice.alert} {notice.about}".translate(_LINE_BREAKS).rstrip()
+    message["Subject"] = subject
+    message["From"], message["To"] = mail.sender, ", ".join(mail.to)
+    message["Message-ID"] = f"<{notice.id}@millstream>"
+    message["Idempotency-Key"] = notice.id
+    row = msgspec.json.decode(notice.row)
+    lines = [f"{name}: {value}" for name, value in row.items()]
+    at = [f"event time: {notice.event_time}"] if notice.event_time else []
+    message.set_content("\n".join([f"{notice.alert} of {notice.app}", *at, "", *lines, ""]))
+    return message
+
+
+def _refusal(code: int, said: bytes | str) -> NotToldError:
+    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    return NotToldError(f"answered {code} {text}", again=code < _FOR_GOOD)

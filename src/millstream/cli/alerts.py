@@ -1,0 +1,156 @@
+"""`millstream alerts`: which alerts were told to whom; to try again, and to be silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from millstream.alert.deliveries import STATES
+from millstream.cli import text
+from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
+from millstream.cli.usage import Commands
+from millstream.errors import ArgumentRefusedError
+from millstream.loading import find_deployed
+from millstream.views import alerts as view
+from millstream.views.shape import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from millstream.lake.home import Home
+
+_LIST = "list"
+_SHOWN = 12
+"""How much of an id is printed; as much is enough to name one."""
+
+
+class _AlertCommands(Commands):
+    """Commands of which the first may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what is no command for the app whose alerts are listed."""
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args.insert(0, _LIST)
+        return super().parse_args(ctx, args)
+
+
+alerts = typer.Typer(
+    name="alerts",
+    cls=_AlertCommands,
+    help="List the alerts of an app; have them tried again, or be silent.",
+    rich_markup_mode=None,
+)
+
+OneAlert = Annotated[
+    str | None, typer.Option("--alert", metavar="NAME", help="Only this alert [all].")
+]
+
+
+@alerts.command(_LIST)
+def list_(  # noqa: PLR0913 - a command has the options it has
+    app: AppIfAny = None,
+    *,
+    state: Annotated[
+        str | None, typer.Option(metavar="STATE", help=f"Only {', '.join(STATES)}.")
+    ] = None,
+    alert: OneAlert = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show.")] = 20,
+    home: HomeDir = None,
+    profile: ProfileName = None,
+    json: Json = False,
+) -> None:
+    """List alerts, the newest first: who was told, who waits, and why."""
+    if state is not None and state not in STATES:
+        raise ArgumentRefusedError("--state", state, expected=f"one of {', '.join(STATES)}")
+    place = _place(app, home, profile, alert)
+    shown = view.AlertsView.of(place, alert=alert, state=state, limit=limit)
+    print(to_json(shown)) if json else _print(shown)
+
+
+@alerts.command()
+def retry(
+    app: AppIfAny = None,
+    *,
+    alert: OneAlert = None,
+    id_: Annotated[
+        str, typer.Option("--id", metavar="ID", help="Only this one, by the beginning of its id.")
+    ] = "",
+    home: HomeDir = None,
+    profile: ProfileName = None,
+    json: Json = False,
+) -> None:
+    """Have dead and silenced alerts told after all, by the driver that runs or runs next."""
+    done = view.retry(_place(app, home, profile, alert), alert=alert, id_=id_)
+    if json:
+        print(to_json(done))
+    else:
+        print(f"  ✓ {text.counted(done.notices, 'notice')} to be tried again")
+
+
+@alerts.command()
+def silence(  # noqa: PLR0913 - a command has the options it has
+    app: AppIfAny = None,
+    *,
+    for_: Annotated[
+        str, typer.Option("--for", metavar="TIME", help='Such as "2 hours"; 0s ends it.')
+    ],
+    alert: OneAlert = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN=VALUE", help="Only about this; repeatable."),
+    ] = None,
+    home: HomeDir = None,
+    profile: ProfileName = None,
+    json: Json = False,
+) -> None:
+    """Have nobody told for a while; the outbox has every row all the same."""
+    length = length_of_time("--for", for_)
+    about = dict(_pair(each) for each in key or ())
+    place = _place(app, home, profile, alert)
+    said = view.silence(place, alert=alert, key=about, for_s=length.total_seconds())
+    if json:
+        print(to_json(said))
+    else:
+        print(f"  ✓ {_silenced(said)}" if length else "  ✓ told again from now on")
+
+
+def _place(app: str | None, home: str | None, profile: str | None, alert: str | None) -> Home:
+    place, graph = find_deployed(app, home, profile)
+    view.hold_to_alerts(graph, alert)
+    return place
+
+
+def _pair(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise ArgumentRefusedError("--key", given, expected="COLUMN=VALUE")
+    return name, value
+
+
+def _print(shown: view.AlertsView) -> None:
+    rows = [
+        [d.id[:_SHOWN], d.alert, _about(d.key), d.destination, d.state, str(d.attempts), _why(d)]
+        for d in shown.deliveries
+    ]
+    if rows:
+        text.print_table(("id", "alert", "about", "told to", "state", "tries", ""), rows)
+        print()
+    for silenced in shown.silences:
+        print(f"  {_silenced(silenced)}")
+    print("  " + " · ".join(f"{count} {state}" for state, count in shown.counts.items()))
+
+
+def _about(key: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in key.items()) or text.NOTHING
+
+
+def _why(shown: view.DeliveryView) -> str:
+    more = f"and {shown.repeats} more in the cooldown" if shown.repeats else ""
+    again = f"again at {text.moment(shown.next_at)}" if shown.next_at else ""
+    return "; ".join(word for word in (shown.reason, again, more) if word)
+
+
+def _silenced(shown: view.SilenceView) -> str:
+    about = f" about {_about(shown.key)}" if shown.key else ""
+    return f"nobody is told of {shown.alert or 'any alert'}{about} until {text.moment(shown.until)}"

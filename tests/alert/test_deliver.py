@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from itertools import pairwise, product
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.alert.course import DiesError, Outcome, run_course
+from tests.alert.notices import Scene, alert, row
+
+import millstream as ms
+from millstream.alert.deliveries import FILE, Deliveries, Silence
+from millstream.crash import DELIVERY_POINTS, armed
+from millstream.errors import OvertakenError
+from millstream.testing.hook import Hook, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from millstream.alert.notice import Notice
+    from millstream.errors import MillstreamError
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with Hook() as hook:
+        yield hook
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene.of(tmp_path / "home")
+
+
+def states(scene: Scene) -> dict[str, int]:
+    deliveries = Deliveries(scene.home.alerts)
+    counts = deliveries.counts()
+    deliveries.close()
+    return {state: count for state, count in counts.items() if count}
+
+
+def test_every_row_is_told_to_everyone_once_across_restarts(scene: Scene, hook: Hook) -> None:
+    told = alert(ms.Webhook(hook.address), ms.Webhook(f"{hook.address}/second"), ms.Log())
+    scene.commit(row("o1"), row("o2"))
+    scene.commit(row("o1"))
+    first = scene.driver(told)
+    first.drain()
+    first.close()
+    scene.commit(row("o3"))
+    second = scene.driver(told)
+    second.drain()
+    second.drain()
+    second.close()
+
+    orders = [(each.path, each.body["row"]["order"]) for each in hook.received]
+    assert sorted(orders) == sorted(product(("/", "/second"), ("o1", "o1", "o2", "o3")))
+    assert len(hook.keys) == 4
+    assert len((scene.home.logs / "alerts.jsonl").read_text().splitlines()) == 4
+    assert states(scene) == {"delivered": 12}
+
+
+def test_a_driver_that_dies_anywhere_loses_nothing_and_repeats_under_the_same_key(
+    scene: Scene, hook: Hook
+) -> None:
+    told, trials, died = alert(ms.Webhook(hook.address), ms.Log()), 0, 0
+    for point, nth in product(DELIVERY_POINTS, range(1, 6)):
+        passed = 0
+
+        def die(here: str, *_: object, point: str = point, nth: int = nth) -> None:
+            nonlocal passed
+            passed += here == point
+            if here == point and passed == nth:
+                raise DiesError
+
+        trials += 1
+        scene.commit(row(f"o{trials}"), row(f"p{trials}"))
+        scene.commit(row(f"q{trials}"))
+        driver = scene.driver(told)
+        with armed(scene.home.path, die):
+            try:
+                driver.drain()
+            except DiesError:
+                died += 1
+        driver.close()
+    last = scene.driver(told)
+    last.drain()
+    last.close()
+
+    rows = [each.body["row"]["order"] for each in hook.received]
+    assert (trials, died) == (15, 11), "both commits of a trial are taken in at once"
+    assert set(rows) == {f"{letter}{n}" for letter in "opq" for n in range(1, trials + 1)}
+    keys = {(each.body["row"]["order"], each.key) for each in hook.received}
+    assert len(keys) == 3 * trials, "a repeated delivery has another key"
+    assert len(rows) - 3 * trials <= died, "more repeated than was under way"
+    assert states(scene) == {"delivered": 6 * trials}
+
+
+def test_a_driver_that_was_overtaken_tells_nobody(scene: Scene, hook: Hook) -> None:
+    told = alert(ms.Webhook(hook.address))
+    scene.commit(row("o1"))
+    zombie = scene.driver(told)
+    zombie.take_in()
+
+    scene.driver(told).drain()
+    scene.commit(row("o2"))
+
+    with pytest.raises(OvertakenError):
+        zombie.drain()
+    zombie.close()
+    assert [each.body["row"]["order"] for each in hook.received] == ["o1"]
+
+
+def test_the_lease_is_looked_at_before_each_delivery(scene: Scene, hook: Hook) -> None:
+    scene.commit(row("o1"), row("o2"), row("o3"))
+    left = [None, OvertakenError("home", mine=1, theirs=2)]
+
+    def hold() -> None:
+        if (error := left.pop(0)) is not None:
+            raise error
+
+    driver = scene.driver(alert(ms.Webhook(hook.address)), hold)
+    with pytest.raises(OvertakenError):
+        driver.drain()
+
+    assert len(hook.received) == 1
+
+
+def test_what_fails_is_tried_again_later_each_time_and_then_put_aside(
+    scene: Scene, hook: Hook
+) -> None:
+    hook.replies.extend([Reply(500), Reply(503, {"Retry-After": "60"}), Reply(drops=True)])
+    hook.replies.extend([Reply(500)] * 6)
+    scene.commit(row("o1"))
+    driver = scene.driver(alert(ms.Webhook(hook.address), retry_for="5 minutes"))
+    waits = []
+    while "pending" in states(scene) or not hook.received:
+        driver.drain()
+        deliveries = Deliveries(scene.home.alerts)
+        next_at = deliveries.next_at()
+        deliveries.close()
+        if next_at is not None:
+            waits.append(next_at - scene.at)
+            scene.at = next_at
+
+    assert waits[1] == 60
+    assert all(2 * a >= b > a for a, b in pairwise(waits[2:]))
+    assert states(scene) == {"dead": 1}
+    assert [event.kind for event in scene.events] == ["alert_waits", "alert_dead"]
+    assert len(hook.keys) == 1
+    hook.replies.clear()
+    deliveries = Deliveries(scene.home.alerts)
+    assert deliveries.retry() == 1
+    deliveries.close()
+    driver.drain()
+    driver.close()
+    assert states(scene) == {"delivered": 1}
+
+
+def test_an_answer_that_cannot_change_puts_a_notice_aside_and_the_others_go_on(
+    scene: Scene, hook: Hook
+) -> None:
+    hook.replies.append(Reply(404, text="no hook"))
+    scene.commit(row("o1"), row("o2"))
+    driver = scene.driver(alert(ms.Webhook(hook.address)))
+
+    driver.drain()
+
+    driver.close()
+    assert states(scene) == {"delivered": 1, "dead": 1}
+    [event] = scene.events
+    assert (event.kind, event.query) == ("alert_dead", "unpicked")
+    assert "answered 404 Not Found: no hook" in event.detail
+
+
+def test_a_destination_that_raises_anything_is_tried_again(scene: Scene) -> None:
+    class Odd:
+        def alert_faults(self, alert: str, at: object) -> Iterator[MillstreamError]:
+            yield from ()
+
+        def courier(self, place: Path) -> Odd:
+            return self
+
+        def tell(self, notice: Notice) -> None:
+            raise KeyError(notice.alert)
+
+        def close(self) -> None:
+            pass
+
+    scene.commit(row("o1"))
+    driver = scene.driver(alert(Odd(), ms.Log()))
+
+    driver.drain()
+
+    driver.close()
+    assert states(scene) == {"delivered": 1, "pending": 1}
+    [event] = scene.events
+    assert event.kind == "alert_waits"
+    assert "odd is not told" in event.detail
+    assert "KeyError: 'unpicked'" in event.detail
+
+
+def test_a_silence_holds_for_what_it_is_about_until_it_ends(scene: Scene, hook: Hook) -> None:
+    driver = scene.driver(alert(ms.Webhook(hook.address)))
+    deliveries = Deliveries(scene.home.alerts)
+    deliveries.silence(Silence("unpicked", {"order": "o1"}, until=scene.at + 60))
+    deliveries.silence(Silence("other", {}, until=scene.at + 60))
+    scene.commit(row("o1"), row("o2"))
+    driver.drain()
+    assert states(scene) == {"delivered": 1, "silenced": 1}
+
+    scene.at += 61
+    scene.commit(row("o1", "12:30:00"))
+    driver.drain()
+    assert states(scene) == {"delivered": 2, "silenced": 1}
+
+    assert deliveries.retry(id_="") == 1
+    driver.drain()
+    deliveries.close()
+    driver.close()
+    assert sorted(each.body["row"]["order"] for each in hook.received) == ["o1", "o1", "o2"]
+
+
+def test_what_waits_for_a_destination_that_is_gone_is_put_aside(scene: Scene, hook: Hook) -> None:
+    hook.replies.append(Reply(500))
+    scene.commit(row("o1"))
+    first = scene.driver(alert(ms.Webhook(hook.address)))
+    first.drain()
+    first.close()
+
+    scene.driver(alert(ms.Log())).close()
+
+    deliveries = Deliveries(scene.home.alerts)
+    [left] = deliveries.listed()
+    deliveries.close()
+    assert (left.state, left.reason) == ("dead", "the alert is not told there any more")
+
+
+def test_an_outbox_that_is_computed_anew_tells_only_what_is_new(scene: Scene, hook: Hook) -> None:
+    told = alert(ms.Webhook(hook.address))
+    scene.commit_all([[row("o1"), row("o1")], [row("o2")]])
+    first = scene.driver(told)
+    first.drain()
+    first.close()
+
+    shutil.rmtree(scene.home.table("unpicked"))
+    scene.commit_all([[row("o2")], [row("o3"), row("o1")], [row("o1")], [row("o1")]])
+    second = scene.driver(told)
+    second.drain()
+    second.close()
+
+    assert [each.body["row"]["order"] for each in hook.received[3:]] == ["o3", "o1"]
+    assert len(hook.keys) == 5
+
+
+def test_without_its_record_of_deliveries_everything_is_told_again_under_the_same_keys(
+    scene: Scene, hook: Hook
+) -> None:
+    told = alert(ms.Webhook(hook.address), cooldown="10 minutes")
+    scene.commit_all([[row("o1")], [row("o2"), row("o1", "12:05:00")]])
+    for _ in range(2):
+        driver = scene.driver(told)
+        driver.drain()
+        driver.close()
+        (scene.home.alerts / FILE).unlink()
+
+    assert len(hook.received) == 4
+    assert len(hook.keys) == 2
+
+
+def test_while_it_runs_it_tells_at_once_and_one_that_hangs_does_not_hold_up_the_others(
+    scene: Scene, hook: Hook
+) -> None:
+    scene.at = time.time()
+    with Hook() as slow:
+        slow.replies.append(Reply(hangs=True))
+        to = (ms.Webhook(slow.address, timeout="1 second"), ms.Webhook(hook.address))
+        driver = scene.driver(alert(*to))
+        driver.start()
+        scene.commit(row("o1"))
+        until = time.monotonic() + 5
+        while not hook.received and time.monotonic() < until:
+            time.sleep(0.02)
+        assert len(hook.received) == 1
+        assert states(scene) == {"delivered": 1, "pending": 1}
+        scene.at += 30
+        driver.finish()
+        driver.close()
+
+    assert states(scene) == {"delivered": 2}
+    assert len(slow.keys) == 1
+
+
+def test_whatever_fails_and_whenever_it_dies_every_row_is_told_under_one_key(
+    tmp_path: Path,
+) -> None:
+    total = Outcome()
+    for seed in range(8):
+        total.plus(run_course(tmp_path / str(seed), seed))
+
+    assert (total.lost, total.rekeyed, total.by_zombies, total.untold) == (0, 0, 0, 0)
+    assert total.rows < total.posts
+    assert total.deaths > 3
+    assert total.zombies > 1
+
+
+def test_the_file_of_deliveries_can_be_read_by_any_program(scene: Scene) -> None:
+    scene.commit(row("o1"))
+    driver = scene.driver(alert(ms.Log()))
+    driver.drain()
+    driver.close()
+
+    read = sqlite3.connect(scene.home.alerts / FILE)
+    found = read.execute("SELECT alert, state FROM notice JOIN delivery ON seq = notice").fetchall()
+    read.close()
+    assert found == [("unpicked", "delivered")]

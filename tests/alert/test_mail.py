@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import socketserver
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.alert.notices import AT, NOTICE
+
+import millstream as ms
+from millstream.alert.destination import NotToldError
+from millstream.alert.mail import message_of
+from millstream.alert.notice import Notice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def server(answers: dict[str, str], said: list[str]) -> Iterator[int]:
+    """Speak as much SMTP as a client wants to hear."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"220 here\r\n")
+            in_text = False
+            for raw in self.rfile:
+                line = raw.decode().rstrip("\r\n")
+                said.append(line)
+                if in_text and line != ".":
+                    continue
+                verb = line.partition(" ")[0].partition(":")[0].upper()
+                in_text = verb == "DATA"
+                usual = {"DATA": "354 go on", "QUIT": "221 bye"}.get(verb, "250 ok")
+                self.wfile.write(f"{answers.get(verb, usual)}\r\n".encode())
+                if verb == "QUIT":
+                    return
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as smtp:
+        smtp.daemon_threads = True
+        threading.Thread(target=smtp.serve_forever, args=(0.02,), daemon=True).start()
+        yield smtp.server_address[1]
+        smtp.shutdown()
+
+
+def mail(port: int = 25) -> ms.Email:
+    return ms.Email(["ann@example.org", "bob@example.org"], "app@example.org", "127.0.0.1", port)
+
+
+def test_a_notice_is_sent_to_everyone_under_its_id(tmp_path: Path) -> None:
+    said: list[str] = []
+    with server({}, said) as port:
+        mail(port).courier(tmp_path).tell(NOTICE)
+
+    assert [line for line in said if line.upper().startswith("RCPT")] == [
+        "rcpt TO:<ann@example.org>",
+        "rcpt TO:<bob@example.org>",
+    ]
+    assert "Subject: [shop] unpicked order=o1" in said
+    assert f"Message-ID: <{NOTICE.id}@millstream>" in said
+    assert "n: 1" in said
+
+
+@pytest.mark.parametrize(
+    ("answers", "again", "why"),
+    [
+        ({"MAIL": "451 later"}, True, "answered 451 later"),
+        ({"RCPT": "550 nobody"}, False, "answered 550 nobody"),
+        ({"DATA": "554 spam"}, False, "answered 554 spam"),
+    ],
+)
+def test_what_a_server_says_decides_whether_it_is_tried_again(
+    tmp_path: Path, answers: dict[str, str], again: bool, why: str
+) -> None:
+    with server(answers, []) as port, pytest.raises(NotToldError) as refusal:
+        mail(port).courier(tmp_path).tell(NOTICE)
+
+    assert (refusal.value.again, str(refusal.value)) == (again, why)
+
+
+def test_a_server_that_is_away_is_tried_again(tmp_path: Path) -> None:
+    with pytest.raises(NotToldError, match=r"127\.0\.0\.1:9: ConnectionRefusedError") as refusal:
+        mail(9).courier(tmp_path).tell(NOTICE)
+
+    assert refusal.value.again
+
+
+def test_no_value_of_a_row_becomes_a_header() -> None:
+    key = '{"order":"o1\\r\\nBcc: eve@example.org"}'
+    notice = Notice(NOTICE.id, "shop", "unpicked", key, None, key)
+
+    message = message_of(notice, mail())
+
+    assert message["Bcc"] is None
+    assert "\n" not in message["Subject"]
+
+
+def test_a_password_is_neither_shown_nor_sent_in_the_clear() -> None:
+    told = ms.Email("ann@example.org", "app", "mail.example", user="ann", password="hunter23")
+
+    assert "hunter23" not in repr(told)
+    faults = [str(fault) for fault in told.alert_faults("unpicked", AT)]
+    assert len(faults) == 2
+    assert "with sender='app'" in faults[0]
+    assert "with security='none'" in faults[1]
