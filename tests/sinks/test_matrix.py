@@ -27,8 +27,10 @@ def test_drivers_that_are_killed_or_overtaken_leave_every_row_once(
 def test_drivers_of_a_topic_that_are_killed_leave_every_record_once(
     broker: Broker, tmp_path: Path
 ) -> None:
-    make_topic(broker.servers, "killed")
+    make_topic(broker.servers, "killed-drivers")
 
-    found = tried("kafka", f"{broker.servers}/killed", tmp_path, ["settle", "written"], seed=1)
+    found = tried(
+        "kafka", f"{broker.servers}/killed-drivers", tmp_path, ["settle", "written"], seed=1
+    )
 
     assert found.is_exact, found
