@@ -20,6 +20,7 @@ from millstream.errors import (
     StoreRestoredError,
     StoreTakenError,
     StoreUnreachableError,
+    TransactionHangsError,
 )
 
 AT = Location("app.py", 11)
@@ -27,6 +28,13 @@ TABLE = "Postgres table 'sold' at postgresql://shop:***@db/shop"
 CHECKPOINT = "/srv/shop/.millstream/shop/checkpoints/sold"
 FORGET = "`DROP TABLE \"sold\"; DELETE FROM millstream_fence WHERE target = 'sold'`"
 SAMPLES = (
+    TransactionHangsError(
+        "Kafka topic 'sold' at kafka:9092",
+        "millstream-fences",
+        2,
+        offset=17,
+        writer="shop/sold > sold",
+    ),
     StoreUnreachableError(TABLE, why="connection refused"),
     StoreLoginError(TABLE, why='password authentication failed for user "shop"'),
     StoreFailedError(TABLE, why="permission denied for schema public"),

@@ -32,6 +32,7 @@ from millstream.errors import (
     StoreRestoredError,
     StoreUnreachableError,
     TopicMissingError,
+    TransactionHangsError,
 )
 from millstream.sinks.fence import Driver
 from millstream.sinks.shape import GONE, Column
@@ -151,12 +152,7 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
 ) -> None:
     topic = sink()
     store = opened(topic, mode="append")
-    other = Producer({"bootstrap.servers": broker.servers, "transactional.id": "another"})
-    other.init_transactions()
-    other.begin_transaction()
-    cluster: Any = store.__getattribute__("_cluster")
-    other.produce(store_broker.FENCES, "{}", "another", partition=cluster.partition)
-    other.flush()
+    other = left_open(broker, store, "another")
     put(store, 0, table(ONE))
     began, later = time.monotonic(), threading.Timer(0.7, other.abort_transaction)
     later.start()
@@ -167,6 +163,38 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
     assert time.monotonic() - began > 0.6
     assert held is not None
     assert held.batch == 0
+
+
+def test_a_transaction_that_was_ended_without_a_mark_is_told_and_not_waited_for(
+    broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = sink()
+    store: Any = opened(topic, mode="append")
+    put(store, 0, table(ONE))
+    # As a broker leaves it that was killed while it marked the end of a transaction.
+    other = left_open(broker, store, store._cluster._name)
+    monkeypatch.setattr(store_broker, "_MARKS_WITHIN_S", 0.5)
+
+    with pytest.raises(TransactionHangsError) as hangs:
+        opened(topic, epoch=2, mode="append")
+
+    assert f"--partition {store._cluster.partition} --start-offset 4" in str(hangs.value)
+    other.abort_transaction()
+    monkeypatch.undo()
+    later = opened(topic, epoch=2, mode="append")
+    assert put(later, 1, table(TWO)).applied
+    assert values_of(topic) == [ONE, TWO]
+
+
+def left_open(broker: Broker, store: Any, key: str) -> Producer:
+    """Write a fence under a key, in the partition of a store's, and leave the transaction open."""
+    of_its_own = {"bootstrap.servers": broker.servers, "transactional.id": f"left open: {key}"}
+    other = Producer(of_its_own)
+    other.init_transactions()
+    other.begin_transaction()
+    other.produce(store_broker.FENCES, "{}", key, partition=store._cluster.partition)
+    other.flush()
+    return other
 
 
 def sent_and_dead(log: Any, fence: Fence) -> None:

@@ -231,6 +231,7 @@ from millstream.errors.stores import (
     StoreRestoredError,
     StoreTakenError,
     StoreUnreachableError,
+    TransactionHangsError,
 )
 from millstream.errors.tables import (
     ChangingInputError,
@@ -448,6 +449,7 @@ __all__ = [
     "TimeBoundMissingError",
     "TimerRefusedError",
     "TopicMissingError",
+    "TransactionHangsError",
     "TriggerInputError",
     "TriggerModeError",
     "TriggerOperatorError",

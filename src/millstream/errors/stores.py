@@ -24,6 +24,21 @@ class StoreUnreachableError(ClusterError):
         )
 
 
+class TransactionHangsError(ClusterError):
+    """A transaction of Kafka stays open, and nobody will end it."""
+
+    code = "TRANSACTION_HANGS"
+
+    def __init__(self, store: str, topic: str, partition: int, *, offset: int, writer: str) -> None:
+        ended = f"abort --topic {topic} --partition {partition} --start-offset {offset}"
+        super().__init__(
+            f"{store} cannot be written: a transaction of {writer!r} stays open at offset {offset} "
+            f"of partition {partition} of topic {topic!r}, and its coordinator has forgotten it",
+            fix=f"have Kafka end it: `kafka-transactions.sh {ended}`, "
+            "and likewise what `kafka-transactions.sh find-hanging` lists; then run the app again",
+        )
+
+
 class StoreLoginError(ClusterError):
     """A store does not let this user in."""
 

@@ -16,6 +16,7 @@ from millstream.errors import (
     StoreLoginError,
     StoreUnreachableError,
     TopicMissingError,
+    TransactionHangsError,
 )
 from millstream.sinks.fence import Fence
 
@@ -38,6 +39,8 @@ _OF_FENCES = {
 _ANSWERS_WITHIN_S = 10.0
 _SETTLES_WITHIN_S = 310.0
 """How long the transaction of another writer, which is dead, may stay open."""
+_MARKS_WITHIN_S = 60.0
+"""How long the cluster may take to mark the end of a transaction that it has ended."""
 _LOOK_EVERY_S = 0.05
 _LARGEST_RECORD = 1_048_588
 """What a broker takes, unless it was told otherwise."""
@@ -173,14 +176,22 @@ class Cluster:
     def _settled_end(self) -> int:
         """Wait until all that was begun up to now is committed or aborted; say where that ends.
 
-        A fence behind a record of a transaction that is open would not be seen.
+        A fence behind a record of a transaction that is open would not be seen. Those of this
+        writer are over: one of them that stays open was ended without a mark, and stays so.
+
+        Raises:
+            TransactionHangsError: One stays open that nobody will end.
         """
-        of = self._kafka.IsolationLevel
-        end, until = self._end(of.READ_UNCOMMITTED), time.monotonic() + _SETTLES_WITHIN_S
-        while self._end(of.READ_COMMITTED) < end:
-            if time.monotonic() > until:
-                why = f"a transaction of another writer stays open in topic {FENCES!r}"
-                raise StoreUnreachableError(self.place.name, why=why)
+        of, began, patience = self._kafka.IsolationLevel, time.monotonic(), _MARKS_WITHIN_S
+        end = self._end(of.READ_UNCOMMITTED)
+        while (open_at := self._end(of.READ_COMMITTED)) < end:
+            if time.monotonic() - began > patience:
+                writer = self._writer_at(open_at)
+                if writer == self._name or patience == _SETTLES_WITHIN_S:
+                    raise TransactionHangsError(
+                        self.place.name, FENCES, self.partition, offset=open_at, writer=writer
+                    )
+                patience = _SETTLES_WITHIN_S
             time.sleep(_LOOK_EVERY_S)
         return end
 
@@ -199,32 +210,44 @@ class Cluster:
             raise
 
     def _last_value(self, end: int) -> bytes | None:
+        key, last = self._name.encode(), None
+        for message in self._messages(0, "read_committed"):
+            if message.error() is None:
+                last = message.value() if message.key() == key else last
+            elif message.offset() >= end:
+                break
+        return last
+
+    def _writer_at(self, offset: int) -> str:
+        """Say whose fence is at an offset, committed or not."""
+        message = next(self._messages(offset, "read_uncommitted"))
+        return (message.key() or b"").decode() if message.error() is None else ""
+
+    def _messages(self, first: int, isolation: str) -> Iterator[Any]:
+        """Give the fences from an offset on, and after the last an error that says so."""
         consumer = self._kafka.Consumer(
             {
                 **self._sink.client,
                 **self._quietly,
                 "group.id": "millstream",
                 "enable.auto.commit": False,
-                "isolation.level": "read_committed",
+                "isolation.level": isolation,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,
             }
         )
-        key, last = self._name.encode(), None
         try:
-            consumer.assign([self._kafka.TopicPartition(FENCES, self.partition, 0)])
+            consumer.assign([self._kafka.TopicPartition(FENCES, self.partition, first)])
             until = time.monotonic() + _ANSWERS_WITHIN_S
             while time.monotonic() < until:
                 message = consumer.poll(_LOOK_EVERY_S)
                 if message is None:
                     continue
                 until = time.monotonic() + _ANSWERS_WITHIN_S
-                if message.error() is None:
-                    last = message.value() if message.key() == key else last
-                elif message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
-                    self.raise_for(message.error())
-                elif message.offset() >= end:
-                    return last
+                error = message.error()
+                if error is not None and error.code() != self._kafka.KafkaError._PARTITION_EOF:
+                    self.raise_for(error)
+                yield message
         finally:
             consumer.close()
         raise StoreUnreachableError(self.place.name, why=f"topic {FENCES!r} cannot be read")
