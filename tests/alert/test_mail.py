@@ -32,9 +32,10 @@ def server(answers: dict[str, str], said: list[str]) -> Iterator[int]:
                 if in_text and line != ".":
                     continue
                 verb = line.partition(" ")[0].partition(":")[0].upper()
-                in_text = verb == "DATA"
                 usual = {"DATA": "354 go on", "QUIT": "221 bye"}.get(verb, "250 ok")
-                self.wfile.write(f"{answers.get(verb, usual)}\r\n".encode())
+                answer = answers.get(verb, usual)
+                in_text = answer.startswith("354")
+                self.wfile.write(f"{answer}\r\n".encode())
                 if verb == "QUIT":
                     return
 
