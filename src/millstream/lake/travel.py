@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
+from pyspark.sql.types import StructType
 
 from millstream.errors import ArgumentRefusedError, UnknownMomentError, UnknownVersionError
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.lake.home import Home
+
+_FEW_FILES = 32
+"""Spark finds more of them with a job."""
+_MEANT_OTHERWISE = frozenset("*?[]{}\\:")
+"""What Spark takes for a pattern, or for an address, in a path."""
 
 
 def read_table(
@@ -27,10 +34,33 @@ def read_table(
         UnknownVersionError: The table has no such version.
     """
     path = home.existing(name)
-    reader = spark.read.format("delta")
     if version is not None:
-        reader = reader.option("versionAsOf", existing_version(path, name, version))
-    return reader.load(str(path))
+        version = existing_version(path, name, version)
+    return read_snapshot(spark, path, version)
+
+
+def read_snapshot(spark: SparkSession, path: Path, version: int | None = None) -> DataFrame:
+    """Read all rows of a table, now or at a version.
+
+    Delta has Spark run jobs to find the files of a version: a second for each. A table of few
+    files is read by their names.
+    """
+    if files := _few_files(DeltaTable(str(path), version=version), path):
+        schema, names = files
+        return spark.read.schema(schema).parquet(*names)
+    reader = spark.read.format("delta")
+    return (reader if version is None else reader.option("versionAsOf", version)).load(str(path))
+
+
+def _few_files(table: DeltaTable, path: Path) -> tuple[StructType, list[str]] | None:
+    """Name the files of a table that consists of nothing else; None if there are none or many."""
+    actions: Any = table.get_add_actions()
+    features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
+    asks_more = features or table.metadata().partition_columns
+    if asks_more or not 0 < actions.num_rows <= _FEW_FILES or _MEANT_OTHERWISE & {*str(path)}:
+        return None
+    names = [str(path / name.as_py()) for name in actions.column("path")]
+    return StructType.fromJson(json.loads(table.schema().to_json())), names
 
 
 def existing_version(path: Path, name: str, version: int) -> int:

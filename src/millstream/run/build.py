@@ -24,6 +24,7 @@ from millstream.errors import (
 )
 from millstream.lake.landing import Landing
 from millstream.lake.table import RESERVED
+from millstream.lake.travel import read_snapshot
 from millstream.model.dataset import Source, View
 from millstream.model.duration import to_spark
 from millstream.model.trigger import Trigger
@@ -94,11 +95,8 @@ class Snapshots:
 
     def __call__(self, name: str) -> DataFrame:
         """The rows of a source or table, as they are stored."""
-        dataset = self._graph.datasets[name]
-        reader = self._spark.read.format("delta")
-        if name in self.versions:
-            reader = reader.option("versionAsOf", self.versions[name])
-        return _right_rows(reader.load(str(self._home.table(name))), dataset)
+        rows = read_snapshot(self._spark, self._home.table(name), self.versions.get(name))
+        return _right_rows(rows, self._graph.datasets[name])
 
 
 def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFrame:
