@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test services lint bench chaos stores patterns operators alerts cluster lock clean machine
+.PHONY: help setup demo test proofs services lint bench chaos stores patterns operators alerts cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ TOGETHER ?= 2
 test: $(BIN)/.installed ## Check style, types, layers and behaviour: what CI runs
 	@$(MAKE) --no-print-directory -j $(TOGETHER) setup services lint
 	$(BIN)/pytest -n $(TOGETHER) --dist loadfile --no-loadscope-reorder
+
+proofs: setup ## Kill drivers of an example twenty times, and prove every operator and example on random runs: CI runs it too
+	$(BIN)/pytest -m long -n $(TOGETHER) --dist load --no-loadscope-reorder
 
 MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \
   $(if $(shell command -v redis-server),,redis-server))

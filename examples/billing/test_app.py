@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.loading import load
-from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
     from millstream.testing import Script
 
@@ -45,9 +42,3 @@ def test_what_was_used_is_charged_once_and_exactly(stream: Callable[..., Script]
         assert s.table("charges__quarantine").rows("id") == [(3,), (4,)]
         assert s.verdicts("usage") == {"ok": 6, "late": 2, "malformed": 1}
         s.assert_consistent()
-
-
-def test_batch_is_stream_is_replay(spark: SparkSession) -> None:
-    events = [used(n, f"12:00:{n * 5:02d}", f"{n}.335") for n in range(8)]
-
-    assert_prefix_consistent(load(APP), events, runs=2, spark=spark)

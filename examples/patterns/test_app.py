@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.loading import load
-from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
     from millstream.testing import Script
 
@@ -44,10 +41,3 @@ def test_two_ten_five_is_found_by_event_time_and_only_once_it_is_final(
         [open_two] = s.table("stuck").rows()
         assert (open_two.began.second, open_two.until.second) == (6, 16)
         s.assert_consistent()
-
-
-def test_batch_is_stream_is_replay(spark: SparkSession) -> None:
-    values = (2, 10, 5, 2, 9, 10, 7, 5, 3, 2)
-    cast = [number(f"12:00:{n * 2:02d}", value, "ab"[n % 7 // 4]) for n, value in enumerate(values)]
-
-    assert_prefix_consistent(load(APP), cast, runs=1, spark=spark)

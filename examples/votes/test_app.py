@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.loading import load
-from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
     from millstream.testing import Script
 
@@ -54,9 +51,3 @@ def test_the_first_ballot_of_a_voter_counts_even_if_it_arrives_after_another(
         assert s.table("valid__quarantine").rows("ballot") == [(4,)]
         assert s.verdicts("ballots") == {"ok": 7, "late": 1}
         s.assert_consistent()
-
-
-def test_batch_is_stream_is_replay(spark: SparkSession) -> None:
-    cast = [ballot(n, f"12:00:{n * 5:02d}", "ab"[n % 2], "ferry") for n in range(8)]
-
-    assert_prefix_consistent(load(APP), cast, runs=2, spark=spark)

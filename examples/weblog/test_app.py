@@ -11,7 +11,6 @@ import pytest
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.loading import load
-from millstream.testing import assert_prefix_consistent
 from millstream.testing.oracle import rows_of
 
 if TYPE_CHECKING:
@@ -103,11 +102,6 @@ def test_python_and_sql_give_equal_tables(stream: Callable[..., Script]) -> None
             assert (1, "/", 2) in top
 
     assert answers["python"] == answers["sql"]
-
-
-def test_batch_is_stream_is_replay(spark: SparkSession) -> None:
-    """In Python; that SQL does the same is shown by the tests beside."""
-    assert_prefix_consistent(app_in("python"), list(lines(12, seed=3)), runs=2, spark=spark)
 
 
 def test_every_line_of_a_log_on_disk_is_accounted_for(

@@ -299,7 +299,7 @@ def test_batch_is_stream_is_replay_whenever_time_passes(spark: SparkSession, hom
     arriving = [{"item": "pen", "at": each} for each in times]
     rows = {"orders": arriving, "returns": arriving[::3]}
 
-    assert_prefix_consistent(small_shop(home), rows, runs=2, spark=spark)
+    assert_prefix_consistent(small_shop(home), rows, runs=1, spark=spark)
 
 
 def test_in_a_run_the_clock_of_the_machine_closes_the_last_window(

@@ -23,7 +23,7 @@ ETL = "examples/etl/app.py"
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_is_lost_or_twice_after_twenty_kills_and_a_driver_that_slept_writes_nothing(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -61,7 +61,7 @@ def test_a_windowed_count_is_prefix_consistent(spark: SparkSession, mode: str) -
     key = {"key": ["user", "window"]} if mode == "update" else {}
     app = app_with(per_minute, mode=mode, **key)
 
-    assert_prefix_consistent(app, ROWS, runs=6, spark=spark)
+    assert_prefix_consistent(app, ROWS, runs=3, spark=spark)
 
 
 def test_a_query_with_rand_is_named(spark: SparkSession) -> None:

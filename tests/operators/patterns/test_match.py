@@ -219,6 +219,7 @@ def test_a_stream_tells_what_is_final_in_event_order_across_restarts(
         s.assert_consistent()
 
 
+@pytest.mark.long
 def test_patterns_are_prefix_consistent(spark: SparkSession) -> None:
     amounts = (0.5, 2, 3, 600, 0.3, 4, 700, 1, 0.1, 900)
     cast = [
@@ -232,4 +233,4 @@ def test_patterns_are_prefix_consistent(spark: SparkSession) -> None:
         for n, amount in enumerate(amounts)
     ]
 
-    assert_prefix_consistent(card_app(), cast, runs=2, spark=spark)
+    assert_prefix_consistent(card_app(), cast, runs=3, spark=spark)

@@ -147,5 +147,6 @@ def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
             s.upgrade_to(visits_app(changed_state()))
 
 
+@pytest.mark.long
 def test_keyed_state_is_prefix_consistent(spark: SparkSession) -> None:
-    assert_prefix_consistent(visits_app(counted), CAST, runs=2, spark=spark)
+    assert_prefix_consistent(visits_app(counted), CAST, runs=3, spark=spark)
