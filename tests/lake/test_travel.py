@@ -37,7 +37,7 @@ def test_every_version_is_read_as_delta_reads_it(spark: SparkSession, tmp_path: 
     write_deltalake(str(odd), rows(4).slice(1), mode="overwrite")
 
     for path in (simple, odd, parted):
-        for version in (None, 0, 2, 3)[: 3 if path == parted else 4]:
+        for version in (None, 1):
             reader = spark.read.format("delta")
             as_of = reader if version is None else reader.option("versionAsOf", version)
             wanted = as_of.load(str(path))

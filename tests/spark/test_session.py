@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from millstream.errors import ForeignSessionError, SparkStartError
+from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 from millstream.spark.training import exercise
 from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 
@@ -106,6 +107,7 @@ def test_a_jvm_that_does_not_start_is_reported_with_the_log(tmp_path: Path) -> N
     done = run_python(
         """
 from millstream.errors import SparkStartError
+from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 
 try:
@@ -130,6 +132,7 @@ def test_a_session_that_is_not_ours_is_refused_and_a_wrong_master_is_named(tmp_p
         """
 from pyspark.sql import SparkSession
 from millstream.errors import MillstreamError
+from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 
 theirs = SparkSession.builder.master("local[1]").appName("theirs").getOrCreate()
@@ -162,3 +165,21 @@ def test_a_foreign_session_is_for_the_user_to_stop() -> None:
         "did not open and which may lack its jars and settings\n"
         "  fix: call `.stop()` on that session first"
     )
+
+
+def test_what_is_started_as_ctrl_c_comes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *command: Any, **options: Any) -> None:
+            super().__init__(*command, **options)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    launcher = type("launcher", (), {"Popen": None})
+    with pytest.raises(KeyboardInterrupt), spark_session._ended_if_interrupted(launcher):
+        launcher.Popen(["sleep", "60"], start_new_session=True)  # type: ignore[attr-defined]
+
+    [pid] = started
+    assert not Path(f"/proc/{pid}").exists()

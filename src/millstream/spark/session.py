@@ -170,12 +170,29 @@ def log_of_jvm(otherwise: Path) -> str:
 
 
 @contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Have Ctrl-C wait: in the middle of a start, nobody would know of what was started."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
 def _ended_if_interrupted(launcher: Any) -> Iterator[None]:
     """Kill the JVM if Ctrl-C comes while it starts: it would wait for us for ever."""
     launched: list[subprocess.Popen[bytes]] = []
 
     def launch(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
-        launched.append(subprocess.Popen(*command, **options))
+        with _interrupted_later():
+            launched.append(subprocess.Popen(*command, **options))
         return launched[-1]
 
     launcher.Popen = launch
