@@ -218,6 +218,8 @@ _WORDS = {
     "receiver_failed": "{query}: {detail}",
     "alert_waits": "{query}: {detail}",
     "alert_dead": "{query}: {detail}; `millstream alerts retry` has it tried again",
+    "renewed": "{query}: its reference data have changed, and are read again",
+    "not_renewed": "{query}: its reference data cannot be read again; the rows from before stand",
     "file_changed": "{query}: {detail} was changed after it was read; "
     "what was read stands, and the change is not read",
 }

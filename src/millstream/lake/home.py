@@ -102,6 +102,10 @@ class Home:
         """Where it is kept which alerts were told to whom."""
         return self.path / "alerts"
 
+    def references(self, query: str) -> Path:
+        """Where the reference data are that a query reads, and which version it is."""
+        return self.path / "references" / query
+
     @property
     def logs(self) -> Path:
         """Where Spark's own log goes."""

@@ -19,6 +19,8 @@ Kind = Literal[
     "receiver_failed",
     "alert_waits",
     "alert_dead",
+    "renewed",
+    "not_renewed",
 ]
 
 

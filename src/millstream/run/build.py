@@ -28,6 +28,7 @@ from millstream.lake.travel import read_snapshot
 from millstream.model.dataset import Source, View
 from millstream.model.duration import to_spark
 from millstream.model.trigger import Trigger
+from millstream.operators.reference import reading_with
 from millstream.plan.queries import event_time_of
 from millstream.spark.words import words_of
 
@@ -110,7 +111,8 @@ def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFra
     views = {n for n in dataset.reads if isinstance(graph.datasets[n], View)}
     inputs = [answer(graph, n, read) if n in views else read(n) for n in dataset.reads]
     try:
-        frame = dataset.build(*inputs)
+        with reading_with(inputs):
+            frame = dataset.build(*inputs)
     except MillstreamError:
         raise
     except AnalysisException as error:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from millstream.lake.delta import Facts
     from millstream.lake.staging import Staged
     from millstream.model.trigger import Trigger
+    from millstream.run.references import Renewal
 
 _COMMIT_LOGGED_WITHIN_S = 5.0
 _STARTED_WITHIN_S = 30.0
@@ -90,11 +91,15 @@ class StreamRun:
         launch: Launch = DataStreamWriter.start,
     ) -> None:
         self.name = log.path.name
+        self.renewal: Renewal | None = None
+        """How it goes on with newer reference data, if it reads any."""
         self._frame, self._sink, self._output_mode = frame, sink, output_mode
         self._log, self._on_difference, self._launch = log, on_difference, launch
         self._query: StreamingQuery | None = None
         self._working = threading.Lock()
-        self._stopping = self._ends_by_itself = False
+        self._stopping = False
+        self.ends_by_itself = False
+        """Whether it takes in what was there when it began, and no more."""
         self._raised: BaseException | None = None
         self._started = threading.Event()
         self.bound: Callable[[int], int | None] = lambda _: None
@@ -142,8 +147,10 @@ class StreamRun:
             TableRestoredError: The checkpoint is ahead of the table.
         """
         self._hold_to_checkpoint()
+        if self.renewal is not None:
+            self._frame = self.renewal.frame()
         self._raised, self._stopping = None, False
-        self._ends_by_itself = trigger.kind == "once"
+        self.ends_by_itself = trigger.kind == "once"
         writer = (
             self._frame.writeStream.queryName(self.name)
             .outputMode(self._output_mode)
@@ -154,6 +161,11 @@ class StreamRun:
         self._query = self._launch(triggered(writer, trigger))
         self._started.set()
 
+    def renewed_by(self, renewal: Renewal | None) -> StreamRun:
+        """Have it go on with newer reference data when it is started again."""
+        self.renewal = renewal
+        return self
+
     def drain(self) -> None:
         """Wait until all that is there now is taken in.
 
@@ -162,7 +174,7 @@ class StreamRun:
         """
         assert self._query is not None
         try:
-            if self._ends_by_itself:
+            if self.ends_by_itself:
                 self._query.awaitTermination()
             else:
                 self._query.processAllAvailable()
@@ -217,6 +229,8 @@ class StreamRun:
             if self._sink.replay(frame) != held.digest and held.batch == batch:
                 self._on_difference(batch)
             return
+        if self.renewal is not None:
+            self.renewal.begin(batch)
         self._reach("batch_planned", batch)
         staged = self._sink.stage(frame, batch)
         self._reach("batch_staged", batch)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from millstream.checkpoint import CheckpointLog, changed_files
+from millstream.checkpoint import CheckpointLog
 from millstream.connectors.inbox import Inbox
 from millstream.errors import (
     FaultsError,
@@ -31,12 +32,14 @@ from millstream.run.alerts import Alerts, hold_to_alert
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.changes import ChangeLog, Changes
 from millstream.run.failure import explain
+from millstream.run.files import ReadFiles
 from millstream.run.frontier import StreamFrontier, following
 from millstream.run.idle import IdleSources, InputWatermark, machine_clock
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
+from millstream.run.references import Renewal, is_outdated
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.serve import ServeRun, hold_to_sinks
 from millstream.run.slots import refuse_if_tasks_would_wait
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
     from millstream.run.query import Launch
 
 _LOOK_EVERY_S = 0.02
-_FILES_EVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Runner:
         self._graph, self._plan, self._spark, self._lease = graph, queries, spark, lease
         self._home, self._manner, self._tell = lease.home, manner, tell
         self._streams = Streams(graph, spark, lease.home)
-        self._told_files, self._look_at_files_at = set[str](), 0.0
+        self._files = ReadFiles(queries, lease.home, tell)
         self._sinks: dict[str, LandingSink] = {}
         self._idle = IdleSources(manner.now)
         self._receptions: list[Reception] = []
@@ -131,7 +133,7 @@ class Runner:
         for supervised in self.queries:
             self._look_after(supervised)
             self._idle.look_after(supervised)
-        self._look_at_files()
+        self._files.look()
 
     def run_once(self, keep_on: Callable[[], bool]) -> None:
         """Run every query until nothing is left for it, each after those it reads from."""
@@ -150,7 +152,7 @@ class Runner:
             if supervised.state == "finished":
                 self._idle.settle(supervised)
         self._alerts.finish(keep_on)
-        self._look_at_files(now=True)
+        self._files.look(now=True)
 
     def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
         """Have every query that is due take in what is there, each after those it reads from.
@@ -162,6 +164,8 @@ class Runner:
             if not self._has_input(supervised.query) or not due(supervised):
                 continue
             running, is_followed = supervised.running, supervised.query.kind == "recompute"
+            if is_outdated(running, self._tell, now=True):
+                running.stop()
             if not running.is_active and not is_followed:
                 running.start(_as_drained(supervised.trigger))
             running.drain()
@@ -181,7 +185,7 @@ class Runner:
         for served in self._served:
             served.close()
         self._alerts.close()
-        self._look_at_files(now=True)
+        self._files.look(now=True)
 
     def raise_if_stopped_for_good(self) -> None:
         """Raise what stopped queries died of.
@@ -252,9 +256,11 @@ class Runner:
         read = self._streams
         if query.kind == "recompute":
             read = Snapshots(self._graph, self._spark, self._home)  # type: ignore[assignment]
-        aside = self._home.aside(table.name)
+        aside, build = self._home.aside(table.name), partial(answer, self._graph, table.name, read)
         with noting_holds() as held, setting_aside(aside) as functions:
-            frame = answer(self._graph, table.name, read)
+            frame, renewal = Renewal.of(
+                query, self._home, self._spark, build, partial(setting_aside, aside)
+            )
         hold_to_declaration(table, frame)
         hold_to_alert(self._graph, table, frame)
         if query.kind == "stream":
@@ -266,7 +272,7 @@ class Runner:
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
         sink.published = StreamFrontier(table, frame, self._graph, self._home, log, held)
-        return self._stream(table.name, frame, sink, table.mode)
+        return self._stream(table.name, frame, sink, table.mode).renewed_by(renewal)
 
     def _open_changes(self, query: Query, serve: Serve) -> RecomputeRun:
         frame = answer(self._graph, serve.name, Snapshots(self._graph, self._spark, self._home))
@@ -290,8 +296,9 @@ class Runner:
             return self._open_changes(query, serve)
         trigger = self._trigger(query)
         streams = Streams(self._graph, self._spark, self._home, trigger)
+        build = partial(answer, self._graph, serve.name, streams)
         with made_by(self._graph) as made, stopping() as functions:
-            frame = answer(self._graph, serve.name, streams)
+            frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping)
         hold_to_sinks(serve, frame)
         hold_to_states(functions.states, serve, self._home)
         said = self._graph.trigger_of(serve)
@@ -301,7 +308,8 @@ class Runner:
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], frame, log, self._manner.launch)
         served = self._serve_to(serve, frame, log)
-        return self._stream(serve.name, frame, served, serve.mode or "append")
+        running = self._stream(serve.name, frame, served, serve.mode or "append")
+        return running.renewed_by(renewal)
 
     def _differs(self, name: str, batch: int) -> None:
         told = f"batch {batch} gave other rows when it was retried; the first ones stand"
@@ -348,6 +356,10 @@ class Runner:
             self._start(supervised)
         if supervised.state == "restarting" and time.monotonic() >= supervised.retry_at:
             self._start(supervised)
+        if supervised.state == "running" and is_outdated(supervised.running, self._tell):
+            supervised.running.stop()
+            self._tell(Event("renewed", supervised.query.name))
+            self._start(supervised)
         if supervised.state != "running" or supervised.running.is_active:
             return
         failure = supervised.running.failure
@@ -384,18 +396,6 @@ class Runner:
             if other.query.name in self._graph.downstream(name) and not other.is_stale:
                 other.is_stale = True
                 self._tell(Event("stale", other.query.name, f"because {name!r} stopped"))
-
-    def _look_at_files(self, *, now: bool = False) -> None:
-        if not now and time.monotonic() < self._look_at_files_at:
-            return
-        self._look_at_files_at = time.monotonic() + _FILES_EVERY_S
-        for query in self._plan:
-            if query.kind != "landing":
-                continue
-            for path in changed_files(self._home.checkpoint(query.name)):
-                if path not in self._told_files:
-                    self._told_files.add(path)
-                    self._tell(Event("file_changed", query.name, path))
 
 
 def _as_drained(trigger: Trigger) -> Trigger:

@@ -1,0 +1,202 @@
+"""Reference data: rows from outside that a stream is joined with, read again when they change."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from millstream.declare import location_of_caller
+from millstream.errors import OperatorOptionError, ReferenceUnreadableError, UserCodeError
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.errors import Location
+
+    Reader = Callable[[SparkSession], DataFrame]
+
+_CALL = "ms.reference"
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where reference rows are, how they are read, and how a change of them is seen."""
+
+    path: str | None
+    """A Delta table, a file, or a folder of files."""
+    read: Reader = field(compare=False, repr=False)
+    every: timedelta | None
+    at: Location = field(compare=False)
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether the rows have versions of their own."""
+        return self.path is not None and (Path(self.path) / _LOG).is_dir()
+
+    def version(self, read_at_s: float = 0.0) -> str:
+        """Tell the rows that are there now from those of another time.
+
+        Args:
+            read_at_s: When they were read last, if nothing but time tells.
+
+        Raises:
+            ReferenceUnreadableError: There is nothing.
+        """
+        if self.path is None:
+            age_s = time.time() - read_at_s
+            over = self.every is not None and age_s >= self.every.total_seconds()
+            return str(time.time() if over else read_at_s)
+        try:
+            if self.is_delta:
+                from deltalake import DeltaTable
+
+                return str(DeltaTable(self.path).version())
+            return json.dumps(sorted(_stamps(Path(self.path))))
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def rows(self, spark: SparkSession, version: str | None = None) -> DataFrame:
+        """Read the rows: those of a version, if they have versions, or those that are there.
+
+        Raises:
+            ReferenceUnreadableError: They cannot be read.
+        """
+        try:
+            if self.path is not None and self.is_delta:
+                reader = spark.read.format("delta")
+                pinned = reader if version is None else reader.option("versionAsOf", version)
+                return pinned.load(os.path.abspath(self.path))
+            rows = self.read(spark)
+            _ = rows.schema
+        except Exception as error:
+            raise self._unreadable(error) from error
+        return rows
+
+    def _unreadable(self, error: Exception) -> UserCodeError:
+        told = str(error).partition("\n")[0]
+        return ReferenceUnreadableError(
+            self.path or "the function", cause=f"{type(error).__name__}: {told}", at=self.at
+        )
+
+
+class Binder(Protocol):
+    """Whoever says which version of the rows a query reads."""
+
+    def bind(self, reference: Reference) -> DataFrame:
+        """Give the rows of the version that is to be read."""
+        ...
+
+
+_BINDER: ContextVar[Binder | None] = ContextVar("binder", default=None)
+_SESSION: ContextVar[SparkSession | None] = ContextVar("session", default=None)
+
+
+@contextmanager
+def bound_by(binder: Binder) -> Iterator[None]:
+    """Have references in functions that are called here be bound."""
+    token = _BINDER.set(binder)
+    try:
+        yield
+    finally:
+        _BINDER.reset(token)
+
+
+@contextmanager
+def reading_with(rows: Sequence[DataFrame]) -> Iterator[None]:
+    """Have references be read in the session of the rows that they are joined with."""
+    token = _SESSION.set(rows[0].sparkSession if rows else None)
+    try:
+        yield
+    finally:
+        _SESSION.reset(token)
+
+
+def reference(
+    what: str | Reader,
+    *,
+    format: str | None = None,  # noqa: A002 - Spark's word
+    schema: str | None = None,
+    every: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> DataFrame:
+    """Give reference rows, to be joined with a stream inside the function of a table.
+
+    While the app runs they are read again when they change: a Delta table when it has a new
+    version, files when one is added, replaced or removed, what a function reads when `every` has
+    passed. The stream then goes on with the new rows from one batch to the next; a batch that is
+    retried sees the rows that it saw first. In a batch they are read as they are.
+
+    Args:
+        what: The path of a Delta table, of a file or of a folder of files; or a function that is
+            given the Spark session and reads rows from anywhere, such as a database.
+        format: How files are read, in Spark's words: `csv`, `json`, `parquet`.
+        schema: The columns of files; parquet knows its own.
+        every: How often a function is called again, such as `"10 minutes"`.
+        options: Spark's own, for files.
+
+    Raises:
+        DeclarationError: It is not said how to read, or how often, or the rows cannot be read.
+    """
+    from pyspark.sql import SparkSession
+
+    at = location_of_caller()
+    declared = _declared(what, format, schema, every, options or {}, at)
+    if (binder := _BINDER.get()) is not None:
+        return binder.bind(declared)
+    return declared.rows(_SESSION.get() or SparkSession.builder.getOrCreate())
+
+
+def _declared(
+    what: str | Reader,
+    kind: str | None,
+    schema: str | None,
+    every: str | None,
+    options: dict[str, Any],
+    at: Location,
+) -> Reference:
+    def refuse(option: str, got: object, why: str, instead: str) -> OperatorOptionError:
+        return OperatorOptionError(_CALL, option, got, why=why, instead=instead, at=at)
+
+    if isinstance(what, str):
+        if every is not None:
+            raise refuse("every", every, "a path is read again when it changes", "leave it out")
+
+        def read(spark: SparkSession) -> DataFrame:
+            reader = spark.read.format(kind or "").options(**options)
+            return (reader.schema(schema) if schema else reader).load(os.path.abspath(what))
+
+        declared = Reference(what, read, None, at)
+        if kind is None and not declared.is_delta:
+            why = f"{what!r} is not a Delta table"
+            raise refuse("format", None, why, 'say how its files are read: format="csv"')
+        return declared
+    if every is None:
+        why = "when the function is to be called again is not known"
+        raise refuse("every", None, why, 'say how often: every="10 minutes"')
+    try:
+        length = parse_duration(every)
+    except ValueError:
+        instead = 'say how often: every="10 minutes"'
+        raise refuse("every", every, "that is not a length of time", instead) from None
+    return Reference(None, what, length, at)
+
+
+def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
+    files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
+    if not path.exists():
+        raise FileNotFoundError(str(path))
+    for file in files:
+        if not file.name.startswith((".", "_")):
+            stat = file.stat()
+            yield str(file.relative_to(path.parent)), stat.st_size, stat.st_mtime_ns

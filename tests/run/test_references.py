@@ -1,0 +1,90 @@
+"""Reference data change while a stream runs; a batch that is retried sees what it saw first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import millstream as ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.testing import Script
+
+pytestmark = pytest.mark.spark
+
+
+class Market:
+    """Names in a file, prices in a Delta table, and a function that counts its calls."""
+
+    def __init__(self, place: Path) -> None:
+        self.names, self.prices, self._asked = place / "names.csv", place / "prices", 0
+
+    def say(self, name: str, price: int) -> None:
+        self.names.write_text(f"tea,{name}\n")
+        prices = pa.table({"product": ["tea"], "price": [price]})
+        write_deltalake(str(self.prices), prices, mode="overwrite")
+
+    def stock(self, spark: SparkSession) -> DataFrame:
+        self._asked += 1
+        return spark.sql(f"SELECT 'tea' AS product, {self._asked} AS asked")
+
+    def app(self) -> ms.App:
+        app = ms.App("shop")
+
+        @app.source()
+        def orders() -> ms.Memory:
+            return ms.Memory("id BIGINT, product STRING")
+
+        @app.table()
+        def named(orders: DataFrame) -> DataFrame:
+            schema = "product STRING, name STRING"
+            names = ms.reference(str(self.names), format="csv", schema=schema)
+            prices = ms.reference(str(self.prices))
+            stock = ms.reference(self.stock, every="1000 days")
+            return orders.join(names, "product").join(prices, "product").join(stock, "product")
+
+        return app
+
+
+def test_a_stream_goes_on_with_new_rows_and_a_retried_batch_with_its_own(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    def ordered(number: int) -> None:
+        s.send("orders", id=number, product="tea")
+
+    market = Market(tmp_path)
+    market.say("Tea", 1)
+    with stream(market.app()) as s:
+        ordered(1)
+        s.batch()
+        market.say("Green tea", 2)
+        ordered(2)
+        s.batch()
+        ordered(3)
+        s.crash(after="batch_staged", query="named")
+        market.say("Black tea", 3)
+        s.restart()
+        s.batch()
+        ordered(4)
+        s.batch()
+        market.names.unlink()
+        ordered(5)
+        s.batch()
+
+        assert s.table("named").rows("id", "name", "price", "asked") == [
+            (1, "Tea", 1, 1),
+            (2, "Green tea", 2, 1),
+            (3, "Green tea", 2, 1),
+            (4, "Black tea", 3, 1),
+            (5, "Black tea", 3, 1),
+        ]
+        [event] = [event for event in s.events if event.kind == "not_renewed"]
+        assert "names.csv" in str(event.error)
