@@ -72,8 +72,9 @@ patterns: setup ## Match random patterns in random streams, at least STREAMS of 
 
 RUNS ?= 200
 
-operators: setup ## Prove operators on RUNS random runs, and hold them to plain Python on STREAMS streams
+operators: setup ## Prove operators on RUNS random runs, and hold them to DuckDB and to plain Python on STREAMS streams
 	$(BIN)/python -m tests.operators.state.long --streams $(STREAMS) --runs $(RUNS) --seed $(SEED)
+	$(BIN)/python -m tests.operators.long --runs $(RUNS) --seed $(SEED)
 
 DELIVERIES ?= 300
 

@@ -29,9 +29,14 @@ if TYPE_CHECKING:
         Timer as Timer,
         absent as absent,
         dedup as dedup,
+        join_as_of as join_as_of,
+        join_within as join_within,
         match as match,
         pattern as pattern,
+        reference as reference,
+        salted as salted,
         stateful as stateful,
+        top_k as top_k,
     )
     from millstream.sinks.files import FileSink as FileSink
     from millstream.sinks.function import (
@@ -72,11 +77,16 @@ _ROOMS = {
     "Webhook": "alert.webhook",
     "absent": "operators",
     "dedup": "operators",
+    "join_as_of": "operators",
+    "join_within": "operators",
     "match": "operators",
     "partition_sink": "sinks.function",
     "pattern": "operators",
+    "reference": "operators",
+    "salted": "operators",
     "sink": "sinks.function",
     "stateful": "operators",
+    "top_k": "operators",
 }
 """Where each public name is; it is imported when first used, so that commands start at once."""
 

@@ -1,9 +1,26 @@
 """DataFrame in, DataFrame out: what users call inside their functions."""
 
 from millstream.operators.dedup import dedup
+from millstream.operators.joins.as_of import join_as_of
+from millstream.operators.joins.within import join_within
 from millstream.operators.patterns.match import absent, match
 from millstream.operators.patterns.pattern import pattern
+from millstream.operators.reference import reference
+from millstream.operators.salted import salted
 from millstream.operators.state.stateful import stateful
 from millstream.operators.state.timer import Timer
+from millstream.operators.top import top_k
 
-__all__ = ["Timer", "absent", "dedup", "match", "pattern", "stateful"]
+__all__ = [
+    "Timer",
+    "absent",
+    "dedup",
+    "join_as_of",
+    "join_within",
+    "match",
+    "pattern",
+    "reference",
+    "salted",
+    "stateful",
+    "top_k",
+]

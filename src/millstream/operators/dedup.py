@@ -4,16 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.declare import location_of_caller
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
 
-def dedup(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+def dedup(
+    rows: DataFrame,
+    keys: str | Sequence[str],
+    *,
+    within: str | None = None,
+    event_time: str | None = None,
+) -> DataFrame:
     """Keep one row per key, in a stream as in a batch.
 
     Rows with equal keys are taken to be the same event. With the event time among the keys, a
     stream forgets a key when the watermark passes it; without, it remembers every key for ever.
+
+    With `within`, a row is left out if the last row of its key that is kept is at most so much
+    earlier; of rows at the same instant the first by their columns, written as JSON, is kept. In a
+    stream a row is given when the watermark has passed it, because an earlier one may still come,
+    and a key is forgotten after that time.
+
+    Args:
+        rows: In a stream with `within`, with a watermark.
+        keys: Columns that are equal if rows tell of the same event.
+        within: How much later a row can be and still tell of the same event.
+        event_time: The column, if the rows have several of type TIMESTAMP.
+
+    Raises:
+        DeclarationError: A key, the event time or its watermark is missing.
     """
-    return rows.dropDuplicates(list(keys))
+    at = location_of_caller()
+    from millstream.operators.columns import hold_columns, names_of
+
+    names = names_of(keys)
+    hold_columns(rows, names, call="ms.dedup", option="keys", at=at)
+    if within is None:
+        return rows.dropDuplicates(list(names))
+    from millstream.operators.once import once_within
+
+    return once_within(rows, names, within, event_time, at)

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 _KEYED = "transformWithStateInPandasExec"
 """Keyed state in Python: patterns and the like."""
 
-_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSave", "symmetricHashJoin", _KEYED)
+_JOIN = "symmetricHashJoin"
+
+_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSave", _JOIN, _KEYED)
 """Operators that give an append answer only when the watermark passes."""
 
 
@@ -126,6 +128,8 @@ class Settled:
         streamed: Callable[[str], DataFrame],
     ) -> None:
         self._graph, self._home, self._stored, self._streamed = graph, home, stored, streamed
+        self.behind_us: dict[str, int] = {}
+        """How far the answers of tables are behind their watermarks."""
 
     def __call__(self, name: str) -> DataFrame:
         """What a reader is given."""
@@ -136,10 +140,14 @@ class Settled:
 
     def answer(self, table: Table) -> DataFrame:
         """What a table should hold, but for the rows it holds back itself."""
-        if _KEYED in (log := CheckpointLog(self._home.checkpoint(table.name))).operators:
-            # When a pattern is final, its rows do not tell; the answer up to the watermark does.
-            with complete_to(log.watermark_ms), setting_aside(None):
-                return rows_let_in(answer(self._graph, table.name, self), table.expect)
+        log = CheckpointLog(self._home.checkpoint(table.name))
+        if {_KEYED, _JOIN} & {*log.operators}:
+            # When a pattern, or a row without a partner, is final, the row does not tell; the
+            # answer up to the watermark does.
+            with complete_to(log.watermark_ms) as behind, setting_aside(None):
+                rows = rows_let_in(answer(self._graph, table.name, self), table.expect)
+            self.behind_us[table.name] = max(behind, default=0)
+            return rows
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
             return rows_let_in(answer(self._graph, table.name, self), table.expect)
@@ -173,12 +181,13 @@ def _compare(spark: SparkSession, table: Table, home: Home, settled: Settled) ->
     lacking, extra = wanted.exceptAll(held).cache(), held.exceptAll(wanted).count()
     missing, waiting = lacking.count(), 0
     if missing and holds_back(table, home):
-        waiting = lacking.where(is_open(lacking, table, home)).count()
+        behind_us = settled.behind_us.get(table.name, 0)
+        waiting = lacking.where(is_open(lacking, table, home, behind_us)).count()
     lacking.unpersist()
     return Comparison(table.name, held.count() - extra, missing - waiting, extra, waiting)
 
 
-def is_open(rows: DataFrame, table: Table, home: Home) -> Column:
+def is_open(rows: DataFrame, table: Table, home: Home, behind_us: int = 0) -> Column:
     """Whether the watermark has not passed a row: the end of its window, or its times."""
     log = CheckpointLog(home.checkpoint(table.name))
     if _KEYED in log.operators:
@@ -190,7 +199,7 @@ def is_open(rows: DataFrame, table: Table, home: Home) -> Column:
             moments.append(F.col(f"`{field.name}`.end"))
         elif isinstance(field.dataType, TimestampType):
             moments.append(F.col(f"`{field.name}`"))
-    passed = F.timestamp_millis(F.lit(watermark_ms))
+    passed = F.timestamp_micros(F.lit(watermark_ms * 1000 - behind_us))
     still = [F.coalesce(moment > passed, F.lit(False)) for moment in moments]
     return F.greatest(*still, F.lit(False)) if still else F.lit(True)
 

@@ -95,7 +95,8 @@ class Oracle:
         frame = settled.answer(table)
         if not holds_back(table, self._home):
             return [exact(row) for row in frame.toArrow().to_pylist()], []
-        rows = frame.withColumn(_OPEN, is_open(frame, table, self._home)).toArrow()
+        still = is_open(frame, table, self._home, settled.behind_us.get(table.name, 0))
+        rows = frame.withColumn(_OPEN, still).toArrow()
         wanted = [exact(row) for row in rows.drop_columns([_OPEN]).to_pylist()]
         return wanted, [w for w, o in zip(wanted, rows[_OPEN].to_pylist(), strict=True) if o]
 

@@ -10,10 +10,11 @@ from pyspark.sql.types import ArrayType, StructType
 from millstream.operators.patterns.automaton import Automaton
 from millstream.operators.patterns.keyed import ANSWERS, Matcher
 from millstream.operators.patterns.program import compiled
-from millstream.operators.patterns.rows import JSON, Looked
+from millstream.operators.patterns.rows import Looked
 from millstream.operators.patterns.selection import STEPS, Selection
 from millstream.operators.state.buckets import run_keyed
 from millstream.operators.state.hold import hold_for
+from millstream.operators.state.text import JSON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

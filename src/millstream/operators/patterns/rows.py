@@ -9,25 +9,19 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BooleanType,
     ByteType,
     DataType,
     DateType,
-    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
     LongType,
-    MapType,
     NullType,
     ShortType,
     StringType,
-    StructType,
     TimestampType,
-    VariantType,
-    YearMonthIntervalType,
 )
 
 from millstream.errors import (
@@ -37,12 +31,14 @@ from millstream.errors import (
     PatternTimeError,
     UnboundedPatternError,
 )
+from millstream.operators.event_time import WATERMARK
 from millstream.operators.patterns.program import compared_columns
 from millstream.operators.state.buckets import KEY
+from millstream.operators.state.text import JSON, WITH_NULLS, unkept
 from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -51,13 +47,6 @@ if TYPE_CHECKING:
     from millstream.operators.patterns.evaluate import Kind
     from millstream.operators.patterns.pattern import Pattern, Variable
 
-JSON = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""Text that keeps every microsecond."""
-
-_DELAY = "spark.watermarkDelayMs"
 _KINDS: dict[type[DataType], Kind] = {
     ByteType: "integer",
     ShortType: "integer",
@@ -103,7 +92,7 @@ class Looked:
                 why = "which the rows do not have"
                 raise PatternColumnError("key", name, why=why, columns=columns, at=pattern.at)
         time = _time(rows, pattern)
-        if rows.isStreaming and _DELAY not in (rows.schema[time].metadata or {}):
+        if rows.isStreaming and WATERMARK not in (rows.schema[time].metadata or {}):
             raise UnboundedPatternError(time, at=pattern.at)
         return Looked(rows, pattern, time)
 
@@ -118,7 +107,7 @@ class Looked:
         if taken := sorted({*self.pattern.names} & {*columns}):
             raise PatternRefusedError("name_of_a_column", got=taken[0], at=self.pattern.at)
         for name in (*self.pattern.key, *carried):
-            if bad := next(_unkept(self.rows.schema[name].dataType), None):
+            if bad := next(unkept(self.rows.schema[name].dataType), None):
                 why = f"which is {bad.simpleString()}: a match cannot keep that"
                 raise PatternColumnError("column", name, why=why, columns=columns, at=at)
 
@@ -151,15 +140,13 @@ class Looked:
         values = [_column(path, kind).alias(str(n)) for n, (path, kind) in enumerate(kinds.items())]
         keeps_all = any(step.is_strict for step in self.pattern.steps)
         judged = self.rows.select(
-            F.to_json(F.struct(*map(_quoted, self.pattern.key)), _WITH_NULLS).alias(KEY),
+            F.to_json(F.struct(*map(_quoted, self.pattern.key)), WITH_NULLS).alias(KEY),
             F.unix_micros(_quoted(self.time)).alias("us"),
             self._mask().alias("mask"),
             (F.to_json(F.struct(*map(_quoted, carried)), JSON) if carried else F.lit("{}")).alias(
                 "text"
             ),
-            (F.to_json(F.struct(*values), _WITH_NULLS) if values else F.lit("{}")).alias(
-                "compared"
-            ),
+            (F.to_json(F.struct(*values), WITH_NULLS) if values else F.lit("{}")).alias("compared"),
         )
         # Spark moves a filter that does not look at the event time below the watermark, which rows
         # that are left out would then not move.
@@ -197,9 +184,6 @@ class Looked:
         return users[0]
 
 
-_WITH_NULLS = {**JSON, "ignoreNullFields": "false"}
-
-
 def _time(rows: DataFrame, pattern: Pattern) -> str:
     times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
     if pattern.event_time is None:
@@ -224,22 +208,6 @@ def _column(path: Path, kind: Kind | None = None) -> Column:
 
 def _quoted(name: str) -> Column:
     return F.col(f"`{name}`")
-
-
-def _unkept(kind: DataType) -> Iterator[DataType]:
-    """Find types that JSON does not bring back as they were."""
-    match kind:
-        case StructType():
-            for field in kind.fields:
-                yield from _unkept(field.dataType)
-        case ArrayType():
-            yield from _unkept(kind.elementType)
-        case MapType():
-            if not isinstance(kind.keyType, StringType):
-                yield kind
-            yield from _unkept(kind.valueType)
-        case DayTimeIntervalType() | YearMonthIntervalType() | VariantType():
-            yield kind
 
 
 def _refused(variable: Variable, condition: Condition, why: str) -> ConditionRefusedError:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FRONTIER: ContextVar[float] = ContextVar("frontier", default=math.inf)
+_BEHIND: ContextVar[list[int] | None] = ContextVar("behind", default=None)
 
 
 def frontier_us() -> float:
@@ -23,11 +24,22 @@ def of_watermark(watermark_ms: int) -> float:
     return watermark_ms * 1000 if watermark_ms > 0 else -math.inf
 
 
+def fall_behind(us: int) -> None:
+    """Tell that an operator gives rows which are so much older than the frontier."""
+    if (told := _BEHIND.get()) is not None:
+        told.append(us)
+
+
 @contextmanager
-def complete_to(watermark_ms: int) -> Iterator[None]:
-    """Build batch answers as a stream gives them whose watermark is at this time."""
-    token = _FRONTIER.set(of_watermark(watermark_ms))
+def complete_to(watermark_ms: int) -> Iterator[list[int]]:
+    """Build batch answers as a stream gives them whose watermark is at this time.
+
+    What operators tell of how far they fall behind it is in the list that is given.
+    """
+    behind: list[int] = []
+    tokens = _FRONTIER.set(of_watermark(watermark_ms)), _BEHIND.set(behind)
     try:
-        yield
+        yield behind
     finally:
-        _FRONTIER.reset(token)
+        _FRONTIER.reset(tokens[0])
+        _BEHIND.reset(tokens[1])

@@ -1,0 +1,85 @@
+"""Which column of rows is their event time, and lengths of time as operators are told them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from millstream.errors import (
+    EventTimeUnknownError,
+    NoWatermarkError,
+    OperatorColumnError,
+    OperatorOptionError,
+)
+from millstream.model.duration import parse_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.errors import Location
+
+WATERMARK = "spark.watermarkDelayMs"
+"""By this Spark knows which column is the event time, unchanged."""
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def event_time(
+    rows: DataFrame,
+    said: str | None,
+    *,
+    call: str,
+    named: str = "the rows",
+    waits: bool = True,
+    at: Location,
+) -> str:
+    """Name the column that is the event time: the one that is said, or the only TIMESTAMP.
+
+    Args:
+        rows: Whose event time it is.
+        said: What the user says.
+        call: Who asks.
+        named: What the user would call the rows.
+        waits: Whether whoever asks waits for rows of a stream that belong earlier.
+        at: The line of the user.
+
+    Raises:
+        OperatorColumnError: The one that is said is not a TIMESTAMP of the rows.
+        EventTimeUnknownError: None is said, and there are several, or none.
+        NoWatermarkError: The rows are a stream, and have no watermark there.
+    """
+    from pyspark.sql.types import TimestampType
+
+    times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
+    if said is None and len(times) != 1:
+        raise EventTimeUnknownError(call, named, times, say='event_time="…"', at=at)
+    name = times[0] if said is None else said
+    if name not in times:
+        raise OperatorColumnError(
+            call,
+            name,
+            option="event_time",
+            why=f"which is not a TIMESTAMP of {named}",
+            columns=rows.columns,
+            at=at,
+        )
+    if waits and rows.isStreaming and WATERMARK not in (rows.schema[name].metadata or {}):
+        raise NoWatermarkError(call, named, name, at=at)
+    return name
+
+
+def length_us(text: str | None, option: str, *, call: str, why: str, at: Location) -> int:
+    """Read a length of time, in microseconds; Spark's watermarks know whole milliseconds.
+
+    Raises:
+        OperatorOptionError: There is none, or it is not one.
+    """
+    instead = f'say how long, for instance {option}="1 hour"'
+    if text is None:
+        raise OperatorOptionError(call, option, None, why=why, instead=instead, at=at)
+    try:
+        length = parse_duration(text)
+    except (ValueError, TypeError):
+        told = "that is not a length of time"
+        raise OperatorOptionError(call, option, text, why=told, instead=instead, at=at) from None
+    return round(length / _MICROSECOND / 1000) * 1000

@@ -1,0 +1,80 @@
+"""The two sides of a join: their keys, their event times, and the columns of both in one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.errors import JoinKeyTypesError, OperatorColumnError, OperatorOptionError
+from millstream.operators.columns import hold_columns, names_of
+from millstream.operators.event_time import event_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from millstream.errors import Location
+
+SUFFIX = "_right"
+"""What a column of the right side is called by, if the left side has one of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two DataFrames that can be joined."""
+
+    left: DataFrame
+    right: DataFrame
+    on: tuple[str, ...]
+    left_time: str
+    right_time: str
+
+    @staticmethod
+    def of(
+        left: DataFrame,
+        right: DataFrame,
+        on: str | Sequence[str],
+        times: str | tuple[str, str] | None,
+        *,
+        call: str,
+        at: Location,
+    ) -> Sides:
+        """Hold two sides to what a join by event time needs.
+
+        Raises:
+            DeclarationError: A key, an event time or a watermark is missing, or does not fit.
+        """
+        keys = names_of(on)
+        if not keys:
+            instead = 'name the columns that are equal on both sides: on="…"'
+            raise OperatorOptionError(
+                call, "on", None, why="every row would meet every other", instead=instead, at=at
+            )
+        for rows, named in ((left, "the left rows"), (right, "the right rows")):
+            hold_columns(rows, keys, call=call, option="on", named=named, at=at)
+        for key in keys:
+            kinds = [side.schema[key].dataType for side in (left, right)]
+            if kinds[0] != kinds[1]:
+                one, other = (kind.simpleString() for kind in kinds)
+                raise JoinKeyTypesError(call, key, left=one, right=other, at=at)
+        left_said, right_said = (times, times) if isinstance(times, str | None) else times
+        waits = left.isStreaming == right.isStreaming
+        one = event_time(left, left_said, call=call, named="the left rows", waits=waits, at=at)
+        other = event_time(right, right_said, call=call, named="the right rows", waits=waits, at=at)
+        sides = Sides(left, right, keys, one, other)
+        sides._hold_names(call, at)
+        return sides
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns that the right side adds, each with its name in the answer."""
+        taken = set(self.left.columns)
+        added = (name for name in self.right.columns if name not in self.on)
+        return {name: f"{name}{SUFFIX}" if name in taken else name for name in added}
+
+    def _hold_names(self, call: str, at: Location) -> None:
+        columns = [*self.left.columns, *self.names.values()]
+        if doubled := next((name for name in columns if columns.count(name) > 1), None):
+            why = "which the answer would have twice: rename one of the two"
+            raise OperatorColumnError(call, doubled, why=why, columns=columns, at=at)

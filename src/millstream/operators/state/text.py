@@ -1,0 +1,78 @@
+"""Rows as text in the state of a stream: written and read back by Spark, as they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
+
+from millstream.errors import OperatorColumnError
+from millstream.operators.columns import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.errors import Location
+
+JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Text that keeps every microsecond."""
+
+WITH_NULLS = {**JSON, "ignoreNullFields": "false"}
+
+
+def as_text(names: Sequence[str]) -> Column:
+    """Write columns of a row as text; equal values are written alike."""
+    return F.to_json(F.struct(*map(quoted, names)), WITH_NULLS)
+
+
+def from_text(text: str, rows: DataFrame, names: Sequence[str]) -> Column:
+    """Read columns back as a struct; null if the text is empty.
+
+    None of them is an event time to Spark any more: it would not know that the rows have waited.
+    """
+    kind = StructType([StructField(name, rows.schema[name].dataType) for name in names])
+    return F.when(F.col(text) != "", F.from_json(text, kind, JSON))
+
+
+def hold_kept(rows: DataFrame, names: Sequence[str], *, call: str, at: Location) -> None:
+    """Make sure that columns come back from text as they were.
+
+    Raises:
+        OperatorColumnError: One has a type that text does not keep.
+    """
+    for name in names:
+        if bad := next(unkept(rows.schema[name].dataType), None):
+            why = f"which is {bad.simpleString()}: a stream cannot keep that"
+            raise OperatorColumnError(call, name, why=why, columns=rows.columns, at=at)
+
+
+def unkept(kind: DataType) -> Iterator[DataType]:
+    """Find types that JSON does not bring back as they were."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from unkept(field.dataType)
+        case ArrayType():
+            yield from unkept(kind.elementType)
+        case MapType():
+            if not isinstance(kind.keyType, StringType):
+                yield kind
+            yield from unkept(kind.valueType)
+        case DayTimeIntervalType() | YearMonthIntervalType() | VariantType():
+            yield kind

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+from tests.operators.apps import CLICKED, SHOWN, rows_of, waiting
+from tests.operators.trial import hold
+
+import millstream as ms
+from millstream.errors import (
+    DeclarationError,
+    EventTimeUnknownError,
+    JoinKeyTypesError,
+    JoinSidesError,
+    NoWatermarkError,
+    OperatorColumnError,
+    OperatorOptionError,
+    ReferenceUnreadableError,
+)
+from millstream.testing import assert_prefix_consistent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_every_operator_gives_in_a_batch_what_duckdb_does(spark: SparkSession) -> None:
+    assert hold(spark, random.Random(7), 150) > 500
+
+
+def test_operators_are_prefix_consistent(spark: SparkSession) -> None:
+    assert_prefix_consistent(waiting(), rows_of(random.Random(1), 12), runs=1, spark=spark)
+
+
+def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:
+    left, right = spark.createDataFrame([], SHOWN), spark.createDataFrame([], CLICKED)
+    rate = spark.readStream.format("rate").load().selectExpr("timestamp AS at", "'a' AS ad")
+    two = left.withColumn("booked", F.col("at"))
+    hour: dict[str, Any] = {"on": "ad", "within": "1 hour"}
+    faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
+        (OperatorOptionError, lambda: ms.join_within(left, right, on="ad")),
+        (OperatorOptionError, lambda: ms.join_within(left, right, on="ad", within="soon")),
+        (OperatorOptionError, lambda: ms.join_within(left, right, on=[], within="1 hour")),
+        (OperatorOptionError, lambda: ms.join_within(left, right, **hour, how="outer")),  # type: ignore[arg-type]
+        (OperatorColumnError, lambda: ms.join_within(left, right, on="adid", within="1 hour")),
+        (OperatorColumnError, lambda: ms.join_within(left, right, **hour, event_time="site")),
+        (
+            OperatorColumnError,
+            lambda: ms.join_within(left.withColumn("at_right", F.lit(1)), right, **hour),
+        ),
+        (EventTimeUnknownError, lambda: ms.join_within(two, right, **hour)),
+        (EventTimeUnknownError, lambda: ms.join_within(left, right.drop("at"), **hour)),
+        (JoinKeyTypesError, lambda: ms.join_within(left, right.withColumn("ad", F.lit(1)), **hour)),
+        (JoinSidesError, lambda: ms.join_within(rate, right, **hour)),
+        (NoWatermarkError, lambda: ms.join_within(rate, rate, **hour)),
+        (NoWatermarkError, lambda: ms.join_as_of(rate, rate, on="ad")),
+        (NoWatermarkError, lambda: ms.dedup(rate, "ad", within="1 hour")),
+        (JoinSidesError, lambda: ms.join_as_of(left, rate, on="ad")),
+        (OperatorOptionError, lambda: ms.join_as_of(left, right, on="ad", how="full")),  # type: ignore[arg-type]
+        (
+            OperatorColumnError,
+            lambda: ms.join_as_of(left, right.withColumn("v", F.parse_json(F.lit("1"))), on="ad"),
+        ),
+        (OperatorColumnError, lambda: ms.dedup(left, ["ad", "who"])),
+        (OperatorOptionError, lambda: ms.dedup(left, "ad", within="a while")),
+        (OperatorOptionError, lambda: ms.top_k(left, by="at", k=0)),
+        (OperatorColumnError, lambda: ms.top_k(left, by="when", k=1)),
+        (
+            OperatorColumnError,
+            lambda: ms.top_k(left.withColumn("m", F.create_map("ad", "ad")), by="at", k=1),
+        ),
+        (OperatorOptionError, lambda: ms.salted(left, "ad", {"all": "collect_list(at)"})),
+        (OperatorOptionError, lambda: ms.salted(left, "ad", {"n": "count(x)"})),
+        (OperatorOptionError, lambda: ms.salted(left, "ad", {"n": "count(*)"}, salts=0)),
+        (OperatorColumnError, lambda: ms.salted(left, "a", {"n": "count(*)"})),
+        (OperatorOptionError, lambda: ms.reference("nowhere")),
+        (OperatorOptionError, lambda: ms.reference(lambda _: left)),
+        (ReferenceUnreadableError, lambda: ms.reference("nowhere", format="csv")),
+    ]
+
+    for kind, call in faults:
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.at is not None
+        assert caught.value.at.file.endswith("test_joins.py"), caught.value
