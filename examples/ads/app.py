@@ -1,0 +1,91 @@
+"""Impressions and clicks: which ads are clicked within an hour, and which are not.
+
+impressions  every ad that was shown, up to 2 hours late, with a verdict
+clicks       every click, up to 3 hours late, with a verdict
+answered     each click with the impression it belongs to, as soon as both are there
+outcome      each impression with its clicks, or without, once no click can come any more
+by_campaign  shown and clicked by campaign and quarter of an hour, each window when it is final
+
+A made-up record stands for a second, or ten: a minute of running is more than eight hours.
+"""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, functions as F
+
+import millstream as ms
+
+CAMPAIGNS = ("boots", "coffee", "lamps", "tents")
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = 3600
+
+app = ms.App("ads")
+
+
+def shown_at(number: int) -> datetime:
+    """One impression a second; one in a hundred comes up to 2 hours late."""
+    dice = random.Random(number)
+    late = dice.randrange(2 * HOUR) if dice.random() < 0.01 else 0
+    return BEGAN + timedelta(seconds=number - late)
+
+
+def impression(dice: random.Random, number: int) -> dict[str, object]:
+    """Make up an impression."""
+    at, campaign = shown_at(number).isoformat(), dice.choice(CAMPAIGNS)
+    return {"impression": number, "campaign": campaign, "at": at}
+
+
+def click(dice: random.Random, number: int) -> dict[str, object]:
+    """Make up a click on an impression of the last hour; some take longer than an hour."""
+    clicked = max(0, number * 10 - dice.randrange(HOUR))
+    after = timedelta(minutes=dice.expovariate(1 / 20))
+    return {"impression": clicked, "at": (shown_at(clicked) + after).isoformat()}
+
+
+@app.source(event_time="at", watermark="2 hours")
+def impressions() -> ms.Generator:
+    """Ads that were shown."""
+    return ms.Generator(
+        schema="impression BIGINT NOT NULL, campaign STRING NOT NULL, at TIMESTAMP",
+        make=impression,
+        rate=500,
+        seed=1,
+    )
+
+
+@app.source(event_time="at", watermark="3 hours")
+def clicks() -> ms.Generator:
+    """Ads that were clicked."""
+    return ms.Generator(
+        schema="impression BIGINT NOT NULL, at TIMESTAMP", make=click, rate=50, seed=2
+    )
+
+
+@app.table()
+def answered(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
+    """What was clicked within an hour, told at once."""
+    return ms.join_within(impressions, clicks, on="impression", within="1 hour")
+
+
+@app.table()
+def outcome(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
+    """What became of every impression; one without a click is told when it can have none."""
+    return ms.join_within(impressions, clicks, on="impression", within="1 hour", how="left")
+
+
+@app.table()
+def by_campaign(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
+    """How many of them were clicked; an impression counts once, however often it is clicked."""
+    seen = ms.join_within(impressions, clicks, on="impression", within="1 hour", how="semi")
+    clicked = seen.select("campaign", "at", F.lit(1).alias("clicked"))
+    shown = impressions.select("campaign", "at", F.lit(0).alias("clicked"))
+    quarter = F.window("at", "15 minutes").alias("quarter")
+    return (
+        shown.unionAll(clicked)
+        .groupBy("campaign", quarter)
+        .agg(
+            F.sum(1 - F.col("clicked")).alias("shown"),
+            F.sum("clicked").alias("clicked"),
+        )
+    )
