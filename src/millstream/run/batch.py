@@ -39,7 +39,7 @@ _KEYED = "transformWithStateInPandasExec"
 
 _JOIN = "symmetricHashJoin"
 
-_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSave", _JOIN, _KEYED)
+_HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSaveExec", _JOIN, _KEYED)
 """Operators that give an append answer only when the watermark passes."""
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TAG = "spark.watermarkDelayMs"
 """By this Spark knows which column is the event time, unchanged."""
 
-_HOLDING = {"stateStoreSave", "sessionWindowStateStoreSave"}
+_HOLDING = {"stateStoreSave", "sessionWindowStateStoreSaveExec"}
 """Operators that give an append answer for all that the watermark has passed, and no more."""
 
 _PASSING = {"dedupe", "dedupeWithinWatermark"}
