@@ -33,8 +33,9 @@ def test_every_operator_gives_in_a_batch_what_duckdb_does(spark: SparkSession) -
     assert hold(spark, random.Random(7), 150) > 500
 
 
+@pytest.mark.long
 def test_operators_are_prefix_consistent(spark: SparkSession) -> None:
-    assert_prefix_consistent(waiting(), rows_of(random.Random(1), 12), runs=1, spark=spark)
+    assert_prefix_consistent(waiting(), rows_of(random.Random(1), 12), runs=3, spark=spark)
 
 
 def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:
