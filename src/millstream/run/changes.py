@@ -95,7 +95,7 @@ class Changes:
     def __init__(self, served: Served, log: ChangeLog) -> None:
         self._served, self._log = served, log
         self.published: Callable[[int], Publication] = lambda _: Publication()
-        """Nobody asks a store what is known of time."""
+        """What is known of time after an answer."""
 
     @property
     def facts(self) -> Facts:
@@ -124,6 +124,9 @@ class Changes:
         """Write an answer, or what changed in it, into every store that does not have it."""
         query_id, columns = self._log.query_id, self._served.columns_marked
         known = {n.removeprefix(_INPUT): v for n, v in staged.seen.items() if n.startswith(_INPUT)}
+        # An answer that was kept is of earlier inputs than those that are known of now.
+        published = Publication() if known else self.published(batch)
+        self._served.published = lambda _: published
         if not known:
             known = dict(inputs or {})
             seen = {**staged.seen, **{f"{_INPUT}{name}": v for name, v in known.items()}}
@@ -134,7 +137,7 @@ class Changes:
         self._log.forget_before(batch)
 
     def tell(self, told: Publication) -> None:
-        """Nobody asks."""
+        """Nobody is told between two answers."""
 
     def _difference(self, whole: Staged, batch: int, columns: list[str]) -> Staged:
         folder = self._served.outbox.folder

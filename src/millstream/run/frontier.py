@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from millstream.checkpoint import CheckpointLog
     from millstream.lake.delta import FencedTable
     from millstream.lake.home import Home
-    from millstream.model.dataset import Followed, Table
+    from millstream.model.dataset import Followed, Serve, Table
     from millstream.model.graph import Graph
 
 _TAG = "spark.watermarkDelayMs"
@@ -45,7 +45,7 @@ class StreamFrontier:
 
     def __init__(
         self,
-        table: Table,
+        table: Table | Serve,
         frame: DataFrame,
         graph: Graph,
         home: Home,
@@ -64,7 +64,7 @@ class StreamFrontier:
                 return Publication()
             longest = sum(self._held, timedelta()) // timedelta(microseconds=1)
             return Publication(passed if passed == NOTHING_YET else passed - longest)
-        if self._table.mode == "append" and not _HOLDING.isdisjoint(operators):
+        if self._table.mode in ("append", None) and not _HOLDING.isdisjoint(operators):
             # Rows come as the watermark passes them, so none comes behind another.
             return Publication(passed, self._event_time, 0)
         return self._passing({n: offsets.versions.get(i, -1) for n, i in self._ids.items()})

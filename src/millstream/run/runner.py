@@ -297,7 +297,7 @@ class Runner:
         trigger = self._trigger(query)
         streams = Streams(self._graph, self._spark, self._home, trigger)
         build = partial(answer, self._graph, serve.name, streams)
-        with made_by(self._graph) as made, stopping() as functions:
+        with made_by(self._graph) as made, noting_holds() as held, stopping() as functions:
             frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping)
         hold_to_sinks(serve, frame)
         hold_to_states(functions.states, serve, self._home)
@@ -308,6 +308,7 @@ class Runner:
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], frame, log, self._manner.launch)
         served = self._serve_to(serve, frame, log)
+        served.published = StreamFrontier(serve, frame, self._graph, self._home, log, held)
         running = self._stream(serve.name, frame, served, serve.mode or "append")
         return running.renewed_by(renewal)
 

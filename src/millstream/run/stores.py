@@ -14,6 +14,7 @@ from millstream.crash import reach
 from millstream.errors import KeyNotUniqueError
 from millstream.lake.enforce import Shape as TableShape, open_table
 from millstream.lake.files import DataFile
+from millstream.lake.frontier import Publication, moment
 from millstream.lake.ledger import note_served
 from millstream.lake.log import Facts
 from millstream.lake.outbox import Outbox, parts_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 STORE = "_store"
 REASON = "_reason"
 _FILES_PER_STORE = 1000
+_COMPLETE_TO = "complete_to"
 
 
 class Served:
@@ -66,6 +68,8 @@ class Served:
         self._stores: list[Store] = []
         self._fences: list[Fence] = []
         self._inputs: Mapping[str, int] = {}
+        self.published: Callable[[int], Publication] = lambda _: Publication()
+        """What is known of time after a batch; the fence tells it to whoever reads the store."""
 
     @property
     def facts(self) -> Facts:
@@ -182,9 +186,11 @@ class Served:
             rows=staged.rows,
             digest=staged.digest,
             inputs=self._inputs,
-        )
+        ).publishing(self.published(turn.batch))
         self._reach("store_written", turn.batch)
-        return json.dumps(asdict(facts), sort_keys=True)
+        complete_to = moment(facts.frontier)
+        told = {_COMPLETE_TO: complete_to.isoformat() if complete_to else None}
+        return json.dumps({**asdict(facts), **told}, sort_keys=True)
 
     def _put_aside(self, number: int, turn: Turn, refused: Sequence[Refused]) -> None:
         import pyarrow as pa
@@ -255,7 +261,10 @@ class Served:
 
 
 def _facts(fence: Fence) -> Facts:
-    return Facts(**json.loads(fence.note)) if fence.batch >= 0 and fence.note else Facts()
+    if fence.batch < 0 or not fence.note:
+        return Facts()
+    told = json.loads(fence.note)
+    return Facts(**{name: value for name, value in told.items() if name != _COMPLETE_TO})
 
 
 def _with_reason(refused: Refused, store: str) -> pa.Table:
