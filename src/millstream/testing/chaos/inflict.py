@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from millstream.testing.chaos.process import Process
     from millstream.testing.chaos.scene import Scene
 
-_ENDS_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 120.0
 _MORE_BATCHES = 4
 
 
