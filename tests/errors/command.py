@@ -67,8 +67,8 @@ SAMPLES = (
     UnknownTemplateError(
         "shp",
         known=[
-            *("ads", "billing", "devices", "etl", "hashtags", "mood", "patterns", "pickalert"),
-            *("presence", "serving", "shop", "votes", "weblog", "wordcount"),
+            *("ads", "billing", "devices", "etl", "fleet", "hashtags", "mood", "patterns"),
+            *("pickalert", "presence", "serving", "shop", "votes", "weblog", "wordcount"),
         ],
     ),
     AppNameRefusedError("My Shop", usable="my_shop"),
