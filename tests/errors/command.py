@@ -67,8 +67,9 @@ SAMPLES = (
     UnknownTemplateError(
         "shp",
         known=[
-            *("ads", "billing", "devices", "etl", "fleet", "hashtags", "mood", "patterns"),
-            *("pickalert", "presence", "serving", "shop", "votes", "weblog", "wordcount"),
+            *("ads", "billing", "devices", "etl", "fleet", "fraud", "hashtags", "mood"),
+            *("patterns", "pickalert", "presence", "serving", "shop", "votes", "weblog"),
+            "wordcount",
         ],
     ),
     AppNameRefusedError("My Shop", usable="my_shop"),

@@ -1,0 +1,144 @@
+"""Fraud: approve or deny each payment, from what the customer has done in the last hour.
+
+payments   every payment as it came, with a verdict
+clean      each payment once
+decisions  each payment with the rules that speak against it, and approved or denied
+customers  for each customer, how often either was said, and the last payment that was denied
+probed     cards that were tried with small sums before a large one
+
+State: what a customer has paid lately, kept by a function of one customer. Reference: home and
+limit of each customer, in customers.csv; edit it while the app runs. Rules: conditions in SQL on
+both.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, functions as F
+
+import millstream as ms
+
+CUSTOMERS = Path(__file__).with_name("customers.csv")
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+RULES = {
+    "unknown customer": "hourly_limit IS NULL",
+    "over the limit of an hour": "spent + amount > hourly_limit",
+    "five in a minute": "in_a_minute >= 4",
+    "two countries at once": "country != last_country AND at < last_at + INTERVAL 30 MINUTES",
+    "much of the limit, abroad": "country != home AND amount > hourly_limit / 4",
+}
+"""Each speaks against a payment if it is true."""
+
+app = ms.App("fraud")
+
+probing = (
+    ms.pattern(key="customer", within="10 minutes")
+    .step("small", "amount < 1")
+    .step("probe", "amount < 5", times=(1, 3))
+    .without("reset", "confirmed")
+    .step("big", "amount > 500 AND country != small.country")
+)
+
+
+def payment(dice: random.Random, number: int) -> dict[str, object]:
+    """Make up a payment: most are small and at home, some cards have been stolen."""
+    customer, is_stolen = dice.randrange(40), dice.random() < 0.05
+    amount = dice.choice((0.5, 0.9, 3.0, 800.0)) if is_stolen else dice.lognormvariate(2.5, 1)
+    return {
+        "payment": number,
+        "customer": f"customer-{customer:02d}",
+        "amount": round(amount, 2),
+        "country": dice.choice(("BR", "CN", "US")) if is_stolen else "DE",
+        "confirmed": not is_stolen and dice.random() < 0.1,
+    }
+
+
+@app.source(event_time="at", watermark="5 seconds")
+def payments() -> ms.Generator:
+    """Payments, some of them late, doubled or malformed."""
+    return ms.Generator(
+        schema="payment BIGINT NOT NULL, customer STRING NOT NULL, at TIMESTAMP, "
+        "amount DOUBLE NOT NULL, country STRING NOT NULL, confirmed BOOLEAN",
+        make=payment,
+        event_time="at",
+        rate=200,
+        seed=5,
+        late=0.01,
+        duplicate=0.01,
+        malformed=0.01,
+    )
+
+
+@ms.stateful(
+    key="customer",
+    state="recent ARRAY<STRUCT<at TIMESTAMP, amount DOUBLE, country STRING>>",
+    emits="payment BIGINT, customer STRING, at TIMESTAMP, amount DOUBLE, country STRING, "
+    "spent DOUBLE, in_a_minute INT, last_at TIMESTAMP, last_country STRING",
+    ttl="1 hour",
+)
+def history(
+    customer: str, rows: Sequence[Any], state: Any, timer: ms.Timer
+) -> Iterator[dict[str, object]]:
+    """Tell with each payment what came before it within an hour."""
+    recent = [(p.at, p.amount, p.country) for p in state.recent if p.at > timer.now - HOUR]
+    for row in rows:
+        last_at, _, last_country = recent[-1] if recent else (None, None, None)
+        yield {
+            "payment": row.payment,
+            "customer": customer,
+            "at": row.at,
+            "amount": row.amount,
+            "country": row.country,
+            "spent": sum(amount for _, amount, _ in recent),
+            "in_a_minute": sum(at > timer.now - MINUTE for at, _, _ in recent),
+            "last_at": last_at,
+            "last_country": last_country,
+        }
+        recent.append((row.at, row.amount, row.country))
+    state.recent = [{"at": at, "amount": paid, "country": where} for at, paid, where in recent]
+
+
+def against() -> Column:
+    """Name the rules that speak against a payment."""
+    told = [F.when(F.expr(rule), F.lit(name)) for name, rule in RULES.items()]
+    return F.array_compact(F.array(*told))
+
+
+@app.table()
+def clean(payments: DataFrame) -> DataFrame:
+    """Each payment once, however often it was sent."""
+    return ms.dedup(payments, "payment")
+
+
+@app.table()
+def decisions(clean: DataFrame) -> DataFrame:
+    """Approved or denied, and why."""
+    schema = "customer STRING, home STRING, hourly_limit DOUBLE"
+    known = ms.reference(str(CUSTOMERS), format="csv", schema=schema)
+    judged = history(clean).join(known, "customer", "left").withColumn("against", against())
+    is_approved = F.size("against") == 0
+    return judged.select(
+        *("payment", "customer", "at", "amount", "country", "spent", "against"),
+        F.when(is_approved, "approved").otherwise("denied").alias("decision"),
+    )
+
+
+@app.table(mode="update", key=["customer"])
+def customers(decisions: DataFrame) -> DataFrame:
+    """What was decided of each customer; there are few, so that all can be remembered."""
+    is_denied = F.col("decision") == "denied"
+    return decisions.groupBy("customer").agg(
+        F.count("*").alias("payments"),
+        F.count_if(is_denied).alias("denied"),
+        F.max_by("payment", F.when(is_denied, F.struct("at", "payment"))).alias("last_denied"),
+    )
+
+
+@app.table()
+def probed(clean: DataFrame) -> DataFrame:
+    """Told when the large sum is final; `millstream backtest probed app.py` tries it on history."""
+    return ms.match(clean, probing, select="customer, small.at AS began, big.amount, ended")

@@ -1,0 +1,61 @@
+"""Payments are judged by what came before them, by their own clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.loading import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.testing import Script
+
+APP = str(Path(__file__).with_name("app.py"))
+
+
+def test_a_payment_is_denied_for_what_came_before_it_however_it_arrives(
+    stream: Callable[..., Script],
+) -> None:
+    def paid(number: int, at: str, amount: float, country: str = "DE", customer: int = 0) -> None:
+        told = {"amount": amount, "country": country, "confirmed": False}
+        s.send("payments", payment=number, customer=f"customer-{customer:02d}", at=at, **told)
+
+    with stream(load(APP)) as s:
+        paid(3, "12:00:04", 90.0)
+        paid(1, "12:00:00", 0.5)
+        paid(2, "12:00:02", 120.0)
+        paid(2, "12:00:02", 120.0)
+        paid(4, "12:00:03", 2.0, "BR", customer=1)
+        paid(5, "12:00:02", 0.9, "DE", customer=1)
+        s.batch()
+        paid(6, "12:04:00", 800.0, "BR", customer=1)
+        paid(7, "12:04:00", 5.0, customer=99)
+        s.crash(after="sink_commit", query="decisions")
+        s.restart()
+        paid(8, "14:00:00", 20.0)
+        paid(10, "14:00:00", 190.0)
+        paid(9, "14:01:00", 20.0)
+        s.batch()
+        s.batch()
+
+        abroad = ("two countries at once",)
+        assert s.table("decisions").rows("payment", "decision", "against") == [
+            (1, "approved", ()),
+            (10, "approved", ()),
+            (2, "approved", ()),
+            (3, "denied", ("over the limit of an hour",)),
+            (4, "denied", abroad),
+            (5, "approved", ()),
+            (6, "denied", ("over the limit of an hour", "much of the limit, abroad")),
+            (7, "denied", ("unknown customer",)),
+            (8, "denied", ("over the limit of an hour",)),
+        ]
+        assert s.table("customers").rows("customer", "payments", "denied", "last_denied") == [
+            ("customer-00", 5, 2, 8),
+            ("customer-01", 3, 2, 6),
+            ("customer-99", 1, 1, 7),
+        ]
+        assert s.table("probed").rows("customer", "amount") == [("customer-01", 800.0)]
+        s.assert_consistent()
