@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ def test_state_is_read_key_by_key_while_the_app_runs(
         ann = millstream("state", PRESENCE, "changes", "--where", "user = 'ann'", "--home", place)
         wrong = millstream("state", PRESENCE, "presence", "--where", "usr = 1", "--home", place)
         other = millstream("state", PRESENCE, "presense", "--home", place)
+        shutil.rmtree(s._home.checkpoint("changes") / "commits")
+        early = millstream("state", PRESENCE, "presence", "--home", place)
 
     table = json.loads(found.out)
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
@@ -43,5 +46,6 @@ def test_state_is_read_key_by_key_while_the_app_runs(
     assert (by_user["bob"]["status"], by_user["bob"]["_waiting"]) == (None, 1)
     assert "inactive" in ann.out
     assert "bob" not in ann.out
+    assert "0 rows" in early.out
     assert "--where" in wrong.err
     assert other.err.startswith(f"[{UnknownStateError.code}]")

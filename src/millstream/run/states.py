@@ -78,6 +78,8 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
         raise UnknownStateError(name, known=tuple(kept))
     query, state = found[0]
     checkpoint = home.checkpoint(query)
+    if CheckpointLog(checkpoint).committed < 0:
+        return decoded(spark.createDataFrame([], "packed BINARY"), state)
     parts = (
         spark.read.format("statestore")
         .option("operatorId", _operator(checkpoint, state.name) or "0")
