@@ -29,6 +29,7 @@ from tests.sinks.stores import (
 import millstream as ms
 from millstream.errors import (
     ExtraMissingError,
+    StoreLoginError,
     StoreRestoredError,
     StoreUnreachableError,
     TopicMissingError,
@@ -108,6 +109,30 @@ def test_a_broker_that_dies_in_the_middle_of_a_batch_has_it_once_when_it_is_back
     assert fence.batch == 0
     assert put(store, 1, table(TWO)).applied
     assert values_of(topic) == [ONE, TWO]
+
+
+def test_a_wrong_password_is_told_as_such_and_the_right_one_lets_in(
+    broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def secured(password: str) -> Topic:
+        login = f'PlainLoginModule required username="shop" password="{password}";'
+        options = {
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": login,
+        }
+        return sink(servers=f"{HOST}:{broker.secured_port}", options=options)
+
+    monkeypatch.setattr(store_broker, "_ANSWERS_WITHIN_S", 2.0)
+    with pytest.raises(StoreLoginError) as refused:
+        opened(secured("open"), mode="append")
+    monkeypatch.undo()
+    topic = secured("sesame")
+    put(opened(topic, mode="append"), 0, table(ONE))
+
+    assert "refuses the login" in str(refused.value)
+    assert "open" not in str(refused.value)
+    assert values_of(topic) == [ONE]
 
 
 def test_a_topic_that_is_missing_or_made_anew_is_noticed(

@@ -33,12 +33,15 @@ _WHO_ARE_THE_BROKERS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxied},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxy},CONTROLLER://{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxied},SECURED://{host}:{secured},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port},PROXIED://{host}:{proxy},SECURED://{host}:{secured},CONTROLLER://{host}:{controller}
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers={host}:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,SECURED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.secured.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_shop="sesame";
 log.dirs={folder}/data
 log.retention.ms=-1
 auto.create.topics.enable=false
@@ -76,6 +79,8 @@ class Broker(Server):
         super().__init__()
         self.proxied_port, self.proxy_port = free_ports()
         """Who calls the first is sent on to the second, where a `Proxy` may listen."""
+        self.secured_port, _ = free_ports()
+        """Where only the user `shop` is let in, with the password `sesame`."""
 
     @property
     def servers(self) -> str:
@@ -89,6 +94,7 @@ class Broker(Server):
             port=self.port,
             proxied=self.proxied_port,
             proxy=self.proxy_port,
+            secured=self.secured_port,
             controller=self.second_port,
             folder=self.folder,
         )

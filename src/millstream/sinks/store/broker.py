@@ -266,6 +266,9 @@ class Cluster:
             StoreUnreachableError: Anything that may pass.
         """
         of, cause = self._kafka.KafkaError, self._kafka.KafkaException(error)
+        if self._asking is not None:
+            # What the broker has said of the login is not heard before.
+            self._asking.poll(0)
         login = (of._AUTHENTICATION, of.SASL_AUTHENTICATION_FAILED)
         if error.code() in login or (self.said is not None and self.said.code() in login):
             why = (self.said or error).str()
