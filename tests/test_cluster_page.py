@@ -14,7 +14,7 @@ from tests.test_docs import ROOT, blocks
 from millstream.loading import load
 
 PAGE = ROOT / "docs" / "how-to" / "cluster.md"
-PROFILES = ("standalone", "yarn", "k8s")
+PROFILES = ("standalone", "yarn", "elastic", "k8s")
 
 
 @pytest.fixture

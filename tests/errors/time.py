@@ -7,6 +7,7 @@ from millstream.errors import (
     IdleRefusedError,
     Location,
     NothingToBacktestError,
+    SkewedKeyError,
     UnboundedStateError,
 )
 
@@ -18,6 +19,9 @@ SAMPLES = (
         why="no watermark",
         instead='give event_time="at", watermark="10 minutes" too, or leave it out',
         at=AT,
+    ),
+    SkewedKeyError(
+        "readers", reads="views", key={"page": "/"}, share=0.9, at=Location("app.py", 15)
     ),
     UnboundedStateError(
         "sold",

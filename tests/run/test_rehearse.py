@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import functions as F
 from tests.apps import READING, timed
 
 from millstream.connectors.memory import Memory
+from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.run.rehearse import rehearse
 
@@ -166,3 +170,33 @@ def test_state_that_nothing_bounds_is_warned_of_at_its_line(spark: SparkSession)
         ("paired", lines[paired] + 3),
         ("daily", lines[daily] + 2),
     }
+
+
+def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app, home = timed(Memory(READING)), Home.at(tmp_path / "home")
+
+    @app.table(mode="update", key=["id"])
+    def counted(readings: DataFrame) -> DataFrame:
+        return readings.groupBy("id").agg(F.sum("speed").alias("speed"))
+
+    @app.table(mode="update", key=["id"])
+    def moved(readings: DataFrame) -> DataFrame:
+        some = readings.where("speed > 1")
+        return some.groupBy("id").agg(F.collect_set("speed").alias("speeds"))
+
+    def warned() -> list[str]:
+        return [str(e) for e in rehearse(app.graph, spark, home) if e.code == "SKEWED_KEY"]
+
+    assert warned() == []
+    for file in range(2):
+        ids = [7 if n % 10 else n + file for n in range(6_000)]
+        landed = pa.table({"id": ids, "speed": [1.0] * 6_000, "_verdict": ["ok"] * 6_000})
+        path = str(home.table("readings"))
+        write_deltalake(path, landed, mode="append", partition_by=["_verdict"])
+
+    [warning] = warned()
+    line = inspect.getsourcelines(moved)[1] + 3
+    assert "90% of the last rows of 'readings' have id = 7" in warning
+    assert f"test_rehearse.py:{line}" in warning

@@ -70,4 +70,4 @@ def _rehearsed(app: App, graph: Graph, master: str | None) -> Sequence[Millstrea
     from millstream.run.rehearse import rehearse
 
     spark = open_quiet_session(app.name, app.master(master), conf=app.bound.spark)
-    return rehearse(graph, spark)
+    return rehearse(graph, spark, app.home(None))

@@ -258,6 +258,7 @@ from millstream.errors.time import (
     BacktestTimeError,
     IdleRefusedError,
     NothingToBacktestError,
+    SkewedKeyError,
     UnboundedStateError,
 )
 from millstream.errors.triggers import (
@@ -422,6 +423,7 @@ __all__ = [
     "ShareRefusedError",
     "SinkFunctionError",
     "SinkRaisedError",
+    "SkewedKeyError",
     "SocketClosedError",
     "SocketUnreachableError",
     "SourceHomeError",

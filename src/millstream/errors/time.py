@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.errors.base import CommandError, DeclarationError, Location, closest, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class IdleRefusedError(DeclarationError):
@@ -31,6 +31,26 @@ class UnboundedStateError(DeclarationError):
         self.dataset, self.operator = dataset, operator
         super().__init__(
             f"the state of {operator} in {dataset!r} grows without bound: {why}", fix=fix, at=at
+        )
+
+
+class SkewedKeyError(DeclarationError):
+    """Most rows of an aggregation have one key; `check` warns of it."""
+
+    code = "SKEWED_KEY"
+    is_warning = True
+
+    def __init__(
+        self, dataset: str, *, reads: str, key: Mapping[str, object], share: float, at: Location
+    ) -> None:
+        value = ", ".join(f"{column} = {value!r}" for column, value in key.items())
+        columns = ", ".join(repr(column) for column in key)
+        super().__init__(
+            f"{share:.0%} of the last rows of {reads!r} have {value}, and an aggregation in "
+            f"{dataset!r} moves them all to one task",
+            fix="count what is distinct in two stages: "
+            f"ms.salted(rows, [{columns}], …); or let it be",
+            at=at,
         )
 
 

@@ -18,12 +18,17 @@ from millstream.run.alerts import hold_to_alert
 from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
+from millstream.run.skew import skewed_keys
 from millstream.run.unbounded import unbounded_state
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from millstream.errors import Location
+    from millstream.lake.home import Home
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
 
@@ -32,14 +37,17 @@ _MODES = "org.apache.spark.sql.streaming.OutputMode"
 _CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 
 
-def rehearse(graph: Graph, spark: SparkSession) -> tuple[MillstreamError, ...]:
+def rehearse(
+    graph: Graph, spark: SparkSession, home: Home | None = None
+) -> tuple[MillstreamError, ...]:
     """Find what Spark would refuse, all at once, and what it would run but should not for ever.
 
-    A dataset that reads a wrong one is not tried.
+    A dataset that reads a wrong one is not tried. What has landed in a home, if one is given, is
+    looked at for keys that most rows have.
     """
     found: list[MillstreamError] = []
     with tempfile.TemporaryDirectory(prefix="millstream-check-") as nothing:
-        stage = _Stage(graph, spark, nothing)
+        stage = _Stage(graph, spark, nothing, home)
         for query in plan(graph):
             try:
                 stage.try_out(query.dataset, streaming=query.kind != "recompute")
@@ -71,8 +79,8 @@ class _NotTriedError(Exception):
 class _Stage:
     """Streams without rows, of the right columns."""
 
-    def __init__(self, graph: Graph, spark: SparkSession, nothing: str) -> None:
-        self._graph, self._spark, self._nothing = graph, spark, nothing
+    def __init__(self, graph: Graph, spark: SparkSession, nothing: str, home: Home | None) -> None:
+        self._graph, self._spark, self._nothing, self._home = graph, spark, nothing, home
         self._schemas: dict[str, StructType] = {}
         self.found: list[MillstreamError] = []
 
@@ -97,6 +105,7 @@ class _Stage:
         if streaming:
             hold_to_mode(dataset, frame, dataset.mode)
             self.found += unbounded_state(dataset, frame, made)
+        self._look_for_skew(dataset, frame, made)
         self._schemas[dataset.name] = frame.schema
 
     def _try_out_serve(self, serve: Serve) -> None:
@@ -110,6 +119,13 @@ class _Stage:
         if not trigger.is_row_wise:
             hold_to_mode(serve, frame, serve.mode_in(trigger))
             self.found += unbounded_state(serve, frame, made)
+            self._look_for_skew(serve, frame, made)
+
+    def _look_for_skew(
+        self, dataset: Table | Serve, frame: DataFrame, made: Sequence[tuple[Location, DataFrame]]
+    ) -> None:
+        if self._home is not None:
+            self.found += skewed_keys(dataset, frame, made, self._graph, self._home)
 
     def _stream(self, name: str) -> DataFrame:
         return watermarked(self._rows(name), event_time_of(self._graph, name))

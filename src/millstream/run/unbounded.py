@@ -91,12 +91,12 @@ def _growing(frame: DataFrame) -> Iterator[Growth]:
                 yield _DEDUP
             case "Join" if _is_open_join(node, jvm):
                 yield _JOIN
-        todo += _listed(node.children())
+        todo += listed(node.children())
 
 
 def _is_open(columns: Any) -> bool:
     """Tell whether there are columns and none of them is under a watermark."""
-    told = [str(column.toString()) for column in _listed(columns)]
+    told = [str(column.toString()) for column in listed(columns)]
     return bool(told) and not any(map(_UNDER_A_WATERMARK.fullmatch, told))
 
 
@@ -116,5 +116,6 @@ def _is_open_join(join: Any, jvm: Any) -> bool:
     )
 
 
-def _listed(sequence: Any) -> list[Any]:
+def listed(sequence: Any) -> list[Any]:
+    """Give the elements of a sequence of Scala's."""
     return [sequence.apply(n) for n in range(sequence.size())]
