@@ -25,7 +25,7 @@ test: $(BIN)/.installed ## Check style, types, layers and behaviour: what CI run
 	@$(MAKE) --no-print-directory -j $(TOGETHER) setup services lint
 	$(BIN)/pytest -n $(TOGETHER) --dist loadfile --no-loadscope-reorder
 
-proofs: setup ## Kill drivers of an example twenty times, and prove every operator and example on random runs: CI runs it too
+proofs: setup ## Kill drivers of an example twenty times, and prove every operator and example on random runs
 	$(BIN)/pytest -m long -n $(TOGETHER) --dist load --no-loadscope-reorder
 
 MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \
