@@ -29,17 +29,14 @@ def rows(n: int, **more: object) -> pa.Table:
 @pytest.mark.spark
 def test_every_version_is_read_as_delta_reads_it(spark: SparkSession, tmp_path: Path) -> None:
     simple, odd, parted = tmp_path / "a b", tmp_path / "odd {1,2}", tmp_path / "parted"
-    landed = tmp_path / "landed"
     for n in range(3):
         write_deltalake(str(simple), rows(n), mode="append")
         write_deltalake(str(odd), rows(n), mode="append")
         write_deltalake(str(parted), rows(n), mode="append", partition_by=["text"])
-        judged = rows(n, _verdict=("ok", "late", "malformed")[n], last=n)
-        write_deltalake(str(landed), judged, mode="append", partition_by=["_verdict"])
     write_deltalake(str(simple), rows(3, added=1.5), mode="append", schema_mode="merge")
     write_deltalake(str(odd), rows(4).slice(1), mode="overwrite")
 
-    for path in (simple, odd, parted, landed):
+    for path in (simple, odd, parted):
         for version in (None, 1):
             reader = spark.read.format("delta")
             as_of = reader if version is None else reader.option("versionAsOf", version)

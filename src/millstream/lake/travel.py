@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
@@ -23,8 +22,6 @@ _FEW_FILES = 32
 """Spark finds more of them with a job."""
 _MEANT_OTHERWISE = frozenset("*?[]{}\\:")
 """What Spark takes for a pattern, or for an address, in a path."""
-_PLAINLY_WRITTEN = frozenset({"_verdict"})
-"""Partitions whose folders are called by their values, whatever these are."""
 
 
 def read_table(
@@ -50,8 +47,7 @@ def read_snapshot(spark: SparkSession, path: Path, version: int | None = None) -
     """
     if files := _few_files(DeltaTable(str(path), version=version), path):
         schema, names = files
-        rows = spark.read.schema(schema).option("basePath", str(path)).parquet(*names)
-        return rows.select(*schema.names)
+        return spark.read.schema(schema).parquet(*names)
     reader = spark.read.format("delta")
     return (reader if version is None else reader.option("versionAsOf", version)).load(str(path))
 
@@ -60,10 +56,10 @@ def _few_files(table: DeltaTable, path: Path) -> tuple[StructType, list[str]] | 
     """Name the files of a table that consists of nothing else; None if there are none or many."""
     actions: Any = table.get_add_actions()
     features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
-    asks_more = features or {*table.metadata().partition_columns} - _PLAINLY_WRITTEN
+    asks_more = features or table.metadata().partition_columns
     if asks_more or not 0 < actions.num_rows <= _FEW_FILES or _MEANT_OTHERWISE & {*str(path)}:
         return None
-    names = [str(path / unquote(name.as_py())) for name in actions.column("path")]
+    names = [str(path / name.as_py()) for name in actions.column("path")]
     return StructType.fromJson(json.loads(table.schema().to_json())), names
 
 
