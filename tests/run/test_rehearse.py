@@ -186,6 +186,11 @@ def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(
         some = readings.where("speed > 1")
         return some.groupBy("id").agg(F.collect_set("speed").alias("speeds"))
 
+    @app.table(mode="update", key=["fast"])
+    def derived(readings: DataFrame) -> DataFrame:
+        some = readings.withColumn("fast", F.col("speed") > 100)
+        return some.groupBy("fast").agg(F.collect_set("id").alias("ids"))
+
     def warned() -> list[str]:
         return [str(e) for e in rehearse(app.graph, spark, home) if e.code == "SKEWED_KEY"]
 

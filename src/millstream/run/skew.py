@@ -80,17 +80,15 @@ def _most_frequent(
 ) -> tuple[dict[str, object], float] | None:
     """Give the key that most of the last rows have, and its share; None if that is not many."""
     path = home.table(name)
-    table = DeltaTable(str(path))
-    if not {*key} <= {field.name for field in table.schema().fields}:
-        return None
-    actions: Any = table.get_add_actions(flatten=True)
+    actions: Any = DeltaTable(str(path)).get_add_actions(flatten=True)
     stamps = [value.as_py() for value in actions.column("modification_time")]
     files = [unquote(value.as_py()) for value in actions.column("path")]
     newest = sorted(zip(stamps, files, strict=True))[-_FILES:]
     columns = list(key)
     parts = [pq.ParquetFile(path / file).read(columns=columns) for _, file in newest]
     rows = pa.concat_tables(parts, promote_options="default") if parts else None
-    if rows is None or rows.num_rows < _FEWEST_ROWS:
+    # Files have neither a column that the table is partitioned by, nor one of the answer alone.
+    if rows is None or not {*columns} <= {*rows.column_names} or rows.num_rows < _FEWEST_ROWS:
         return None
     counted = (
         rows.group_by(columns).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
