@@ -178,8 +178,12 @@ def test_what_is_started_as_ctrl_c_comes_is_ended(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     launcher = type("launcher", (), {"Popen": None})
-    with pytest.raises(KeyboardInterrupt), spark_session._ended_if_interrupted(launcher):
-        launcher.Popen(["sleep", "60"], start_new_session=True)  # type: ignore[attr-defined]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), spark_session._ended_if_interrupted(launcher):
+            launcher.Popen(["sleep", "60"], start_new_session=True)  # type: ignore[attr-defined]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     [pid] = started
     assert not Path(f"/proc/{pid}").exists()
