@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import ReferenceColumnsError, UserCodeError
 from millstream.lake.files import sync_folder
+from millstream.lake.outbox import write_durably
 from millstream.observe import Event
 from millstream.operators.reference import bound_by
 from millstream.run.query import StreamRun
@@ -183,13 +184,7 @@ class References:
     def _write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         told = {"begun": self._begun, "bound": [asdict(bound) for bound in self._bound]}
-        temporary = self._record.with_suffix(".tmp")
-        with temporary.open("w") as file:
-            json.dump(told, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._record)
-        sync_folder(self._folder)
+        write_durably(self._record, json.dumps(told))
 
     def _clear(self) -> None:
         """Remove copies that nothing is bound to."""

@@ -161,11 +161,13 @@ class Runner:
             BaseException: What a query died of.
         """
         for supervised in self.queries:
+            # Before any of them gives it rows, which it would take in at once.
+            if is_outdated(supervised.running, self._tell, now=True):
+                supervised.running.stop()
+        for supervised in self.queries:
             if not self._has_input(supervised.query) or not due(supervised):
                 continue
             running, is_followed = supervised.running, supervised.query.kind == "recompute"
-            if is_outdated(running, self._tell, now=True):
-                running.stop()
             if not running.is_active and not is_followed:
                 running.start(_as_drained(supervised.trigger))
             running.drain()
