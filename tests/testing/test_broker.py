@@ -24,3 +24,13 @@ def test_a_broker_whose_port_is_taken_says_so_and_where_its_log_is() -> None:
         f"  fix: read {broker.log}"
     )
     shutil.rmtree(broker.log.parent)
+
+
+def test_the_cluster_may_have_a_name_that_begins_with_a_dash() -> None:
+    broker = Broker()
+    broker.cluster = "-MgTXdQTDmrHzL_vk7Fbg"
+
+    broker.prepare()
+
+    assert f"cluster.id={broker.cluster}" in (broker.folder / "data/meta.properties").read_text()
+    shutil.rmtree(broker.folder)

@@ -81,6 +81,7 @@ class Broker(Server):
         """Who calls the first is sent on to the second, where a `Proxy` may listen."""
         self.secured_port, _ = free_ports()
         """Where only the user `shop` is let in, with the password `sesame`."""
+        self.cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
     @property
     def servers(self) -> str:
@@ -100,9 +101,8 @@ class Broker(Server):
         )
         self._settings.write_text(settings)
         self.folder.joinpath("log4j2.properties").write_text(_LOG4J)
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        words = ("format", "--standalone", "-t", cluster, "-c", str(self._settings))
-        self.run(*self._java, "kafka.tools.StorageTool", *words)
+        words = ("format", "--standalone", f"--cluster-id={self.cluster}")
+        self.run(*self._java, "kafka.tools.StorageTool", *words, "-c", str(self._settings))
 
     def command(self) -> Sequence[str]:
         """Run it from its jars."""
