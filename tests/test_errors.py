@@ -36,6 +36,7 @@ SAMPLES: dict[str, Any] = {
     "Location | None": AT,
     "Sequence[str]": ("orders", "clicks"),
     "Sequence[int]": (17, 21),
+    "Sequence[tuple[str, str]]": (("item", "pen"),),
     "Mapping[str, object]": {"page": "/"},
     "Sequence[MillstreamError]": (MillstreamError("one", fix="two"),),
 }

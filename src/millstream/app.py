@@ -19,18 +19,16 @@ from millstream.errors import (
     EmptyAppError,
     FaultsError,
     Location,
-    LookupRefusedError,
     MillstreamError,
     NoSqlFilesError,
-    NotServedError,
     UnknownDatasetError,
     UnknownInputError,
     relative,
 )
-from millstream.model.dataset import ReadableSink
 from millstream.model.graph import Graph
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
+from millstream.sinks.lookup import Lookups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +85,7 @@ class App:
         self._folder = Path(self.at.file).absolute().parent
         self._profile: Profile | None = None
         self._register = Register()
-        self._readers: dict[object, Any] = {}
+        self._lookups = Lookups()
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
@@ -244,24 +242,16 @@ class App:
     def get(self, name: str, /, **key: Any) -> dict[str, Any] | None:
         """Look up one row of a served answer in its store, by its key; None if it has none.
 
-        Of several stores, the first is asked; the connection stays open for the next look-up.
+        Of several stores, the first is asked; connections stay open for the next look-ups, and
+        threads may look up at once.
 
         Raises:
+            UnknownDatasetError: The app declares no such dataset.
             NotServedError: The answer is in no store.
             LookupRefusedError: Other columns are given than those of the key.
+            StoreUnreachableError: The store does not answer, not even when it is connected again.
         """
-        dataset = self.graph.datasets.get(name)
-        served = {s.name: k for s in self.graph.serves for k in s.to if isinstance(k, ReadableSink)}
-        sinks = [s for s in getattr(dataset, "to", ()) if isinstance(s, ReadableSink)]
-        if not sinks:
-            raise NotServedError(name, served=tuple(served))
-        if set(key) != set(sinks[0].key):
-            raise LookupRefusedError(name, given=tuple(key), key=sinks[0].key)
-        asked = (name, sinks[0])
-        if asked not in self._readers:
-            self._readers[asked] = sinks[0].reader(name)
-        row: dict[str, Any] | None = self._readers[asked].get({k: key[k] for k in sinks[0].key})
-        return row
+        return self._lookups.of(self.graph, name).get(key)
 
     def preview(
         self, name: str, rows: int = 20, *, sample: int = 1000, fresh: bool = False
@@ -297,8 +287,8 @@ class App:
         """Up to which event time a table or a landed source is complete, now or at a version.
 
         No row or change to come stems from an earlier event. None if nothing is complete yet, or
-        if it cannot be known: without an event time, after a join, or of a live source. Needs no
-        Spark.
+        if it cannot be known: without an event time, after a join in Spark's own words, or of a
+        live source. Needs no Spark.
 
         Raises:
             UnknownTableError: There is no such table.

@@ -77,7 +77,13 @@ SAMPLES = (
     SocketUnreachableError("localhost:9999", why="[Errno 111] Connection refused"),
     SocketClosedError("localhost:9999"),
     PortTakenError(
-        "127.0.0.1:7401", source="orders", why="[Errno 98] Address already in use", at=AT
+        "127.0.0.1:7401",
+        listener="source 'orders'",
+        why="[Errno 98] Address already in use",
+        at=AT,
+    ),
+    PortTakenError(
+        "127.0.0.1:7400", listener="the console", why="[Errno 98] Address already in use"
     ),
     InboxClosedError("orders"),
     ReceiverFailedError(

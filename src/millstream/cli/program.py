@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,8 +11,9 @@ import typer
 
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.text import with_more
+from millstream.cli.trace import write_trace
 from millstream.cli.usage import Commands, mistyped
-from millstream.errors import MillstreamError, UnexpectedError, concealed
+from millstream.errors import MillstreamError, UnexpectedError
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 VERBS = (
     *("new", "run", "check", "verify", "batch", "backtest", "stop"),
     *("graph", "status", "show", "why", "ledger", "query", "state"),
-    *("settings", "doctor", "explain", "checkpoint", "alerts"),
+    *("settings", "doctor", "explain", "checkpoint", "alerts", "console"),
 )
 
 
@@ -103,20 +102,7 @@ def _explained(error: Exception) -> MillstreamError:
 
         if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
             return lost
-    return UnexpectedError(f"{type(error).__name__}: {error}", trace=_write_trace(error))
-
-
-def _write_trace(error: Exception) -> str:
-    from millstream.cli.quiet import log_folder
-
-    file = log_folder() / f"trace-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
-    text = concealed("".join(traceback.format_exception(error)))
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"millstream {__version__}: {sys.argv}\n{text}")
-    except OSError:
-        return text
-    return str(file)
+    return UnexpectedError(f"{type(error).__name__}: {error}", trace=write_trace(error))
 
 
 def _leave(code: int) -> NoReturn:

@@ -50,7 +50,8 @@ class Http(Received):
             ThreadingHTTPServer((self.host, self.port), BaseHTTPRequestHandler).server_close()
         except OSError as error:
             address = f"{self.host}:{self.port}"
-            raise PortTakenError(address, source=source, why=str(error), at=at) from error
+            listener = f"source {source!r}"
+            raise PortTakenError(address, listener=listener, why=str(error), at=at) from error
 
     def receive(self, inbox: Inbox) -> None:
         """Answer posts until the app stops."""

@@ -102,6 +102,12 @@ from millstream.errors.command import (
     UnknownVersionError,
     UsageError,
 )
+from millstream.errors.console import (
+    ConsoleAddressError,
+    ConsoleHostError,
+    ConsoleReadOnlyError,
+    ConsoleTokenError,
+)
 from millstream.errors.followed import (
     ColumnsDifferError,
     EventTimeUnboundedError,
@@ -226,8 +232,10 @@ from millstream.errors.state import (
 )
 from millstream.errors.stores import (
     LookupRefusedError,
+    LookupValueError,
     NothingServedError,
     NotServedError,
+    RowMissingError,
     ServiceMissingError,
     ServiceStartError,
     StoreAheadError,
@@ -309,6 +317,10 @@ __all__ = [
     "ColumnsFixedError",
     "CommandError",
     "ConditionRefusedError",
+    "ConsoleAddressError",
+    "ConsoleHostError",
+    "ConsoleReadOnlyError",
+    "ConsoleTokenError",
     "ContractBrokenError",
     "CooldownTimeError",
     "CrashNotReachedError",
@@ -365,6 +377,7 @@ __all__ = [
     "LiveReceiverError",
     "Location",
     "LookupRefusedError",
+    "LookupValueError",
     "MarksMissingError",
     "MillstreamError",
     "NameNotFoundError",
@@ -408,6 +421,7 @@ __all__ = [
     "ReferenceColumnsError",
     "ReferenceUnreadableError",
     "RepairNotAgreedError",
+    "RowMissingError",
     "RowsOfNoSourceError",
     "RuleRefusedError",
     "SameSinksError",

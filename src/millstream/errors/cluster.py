@@ -237,13 +237,15 @@ class SocketClosedError(ClusterError):
 
 
 class PortTakenError(ClusterError):
-    """A receiver cannot listen on its port."""
+    """A receiver, or the console, cannot listen on its port."""
 
     code = "PORT_TAKEN"
 
-    def __init__(self, address: str, *, source: str, why: str, at: Location) -> None:
+    def __init__(
+        self, address: str, *, listener: str, why: str, at: Location | None = None
+    ) -> None:
         super().__init__(
-            f"source {source!r} cannot listen on {address}: {why}",
+            f"{listener} cannot listen on {address}: {why}",
             fix="give another port, or end what listens there",
             at=at,
         )

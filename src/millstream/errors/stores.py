@@ -182,6 +182,39 @@ class LookupRefusedError(CommandError):
         )
 
 
+class LookupValueError(CommandError):
+    """A row is asked for by a value that its key cannot have."""
+
+    code = "LOOKUP_VALUE"
+
+    def __init__(
+        self,
+        dataset: str,
+        *,
+        column: str,
+        type: str,  # noqa: A002
+        value: str,
+        expected: str,
+    ) -> None:
+        super().__init__(
+            f"{column!r} of the key of {dataset!r} is {type}, and cannot be {value!r}",
+            fix=f"give {expected}",
+        )
+
+
+class RowMissingError(CommandError):
+    """No row has the key that is asked for."""
+
+    code = "ROW_MISSING"
+
+    def __init__(self, dataset: str, *, key: Sequence[tuple[str, str]]) -> None:
+        told = ", ".join(f"{column}={value!r}" for column, value in key)
+        super().__init__(
+            f"no row of {dataset!r} has {told}",
+            fix="ask for another key, or again when a batch has brought it",
+        )
+
+
 class NothingServedError(CommandError):
     """A row is asked for before any was served."""
 

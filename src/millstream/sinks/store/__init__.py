@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from millstream.sinks.fence import Fence, Place, Turn
+    from millstream.sinks.shape import Column
 
     Rows = Callable[[], Iterable[pa.Table]]
     """A batch, part by part, as often as it is asked for."""
@@ -67,7 +68,12 @@ class Store(Protocol):
 
 
 class Reader(Protocol):
-    """A place of a store, open for look-ups."""
+    """A place of a store, open for look-ups by one thread at a time."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """What was served to it, by name."""
+        ...
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key; None if there is none."""

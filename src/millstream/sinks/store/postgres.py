@@ -22,7 +22,7 @@ from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
 from millstream.sinks.store.value import as_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import psycopg
     import pyarrow as pa
@@ -294,7 +294,7 @@ class Lookup:
 
     def __init__(self, sink: Postgres, dataset: str) -> None:
         self._place, target = sink.place(dataset), sink.target(dataset)
-        self._sink, self._name = sink, sql.qualified(target)
+        self._name = sql.qualified(target)
         self._db = connect(sink, self._place)
         try:
             with _told(self._place):
@@ -302,7 +302,7 @@ class Lookup:
         except BaseException:
             self._db.close()
             raise
-        self._columns = [column.name for column in columns_from_json(columns)]
+        self.columns = {column.name: column for column in columns_from_json(columns)}
 
     def _known_columns(self, target: str) -> str:
         fences = sql.FenceTable(sql.beside(target, sql.FENCE), "%s")
@@ -315,12 +315,22 @@ class Lookup:
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key."""
         same = " AND ".join(f"{sql.quoted(name)} = %s" for name in key)
-        query = f"SELECT {sql.listed(self._columns)} FROM {self._name} WHERE {same}"
-        with _told(self._place):
-            if self._db.closed:
-                self._db = connect(self._sink, self._place)
-            row = self._db.execute(query, [_parameter(value) for value in key.values()]).fetchone()
-        return None if row is None else dict(zip(self._columns, row, strict=True))
+        query = f"SELECT {sql.listed(self.columns)} FROM {self._name} WHERE {same}"
+        try:
+            with _told(self._place):
+                row = self._row(query, [_parameter(value) for value in key.values()])
+        except _BusyError as error:
+            raise StoreUnreachableError(self._place.name, why=str(error.__cause__)) from error
+        return None if row is None else dict(zip(self.columns, row, strict=True))
+
+    def _row(self, query: str, values: Sequence[Any]) -> Any:
+        import psycopg
+
+        try:
+            return self._db.execute(query, values).fetchone()
+        except psycopg.DataError:
+            # No row has a value that Postgres cannot hold.
+            return None
 
     def close(self) -> None:
         """Let the connection go."""

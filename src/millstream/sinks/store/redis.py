@@ -192,18 +192,18 @@ class Lookup:
             self._db.close()
             raise NothingServedError(self._place.name)
         columns = columns_from_json(found.decode())
-        self._columns = {column.name: column for column in columns}
+        self.columns = {column.name: column for column in columns}
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key."""
-        texts = [_text(value, self._columns[name]) for name, value in key.items()]
+        texts = [_text(value, self.columns[name]) for name, value in key.items()]
         with _told(self._place):
             found = self._db.hgetall(_key(self._prefix, texts))
         if not found:
             return None
         return {
             name: from_store(_decoded(found.get(name.encode()), column), column)
-            for name, column in self._columns.items()
+            for name, column in self.columns.items()
         }
 
     def close(self) -> None:

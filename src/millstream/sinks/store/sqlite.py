@@ -182,7 +182,7 @@ class Lookup:
         if columns is None:
             self._db.close()
             raise NothingServedError(self._place.name)
-        self._columns = {column.name: column for column in columns_from_json(columns)}
+        self.columns = {column.name: column for column in columns_from_json(columns)}
 
     def _known_columns(self) -> str | None:
         there = self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (sql.FENCE,))
@@ -194,14 +194,21 @@ class Lookup:
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key."""
-        same = " AND ".join(f"{sql.quoted(name)} = ?" for name in key)
-        values = [scalar_of(value, self._columns[name]) for name, value in key.items()]
-        query = f"SELECT {sql.listed(self._columns)} FROM {sql.quoted(self._target)} WHERE {same}"
-        with _told(self._place):
-            row = self._db.execute(query, values).fetchone()
+        table = sql.quoted(self._target)
+        # Without the table's name, SQLite takes a column that is no more for a text in quotes.
+        same = " AND ".join(f"{table}.{sql.quoted(name)} = ?" for name in key)
+        wanted = ", ".join(f"{table}.{sql.quoted(name)}" for name in self.columns)
+        values = [scalar_of(value, self.columns[name]) for name, value in key.items()]
+        query = f"SELECT {wanted} FROM {table} WHERE {same}"
+        try:
+            with _told(self._place):
+                row = self._db.execute(query, values).fetchone()
+        except OverflowError:
+            # No row has a number that SQLite cannot hold.
+            return None
         if row is None:
             return None
-        columns = self._columns.values()
+        columns = self.columns.values()
         return {c.name: from_store(value, c) for c, value in zip(columns, row, strict=True)}
 
     def close(self) -> None:

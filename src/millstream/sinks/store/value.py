@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from millstream.sinks.shape import NESTED
+from millstream.sinks.text import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +100,7 @@ def scalar_of(value: Any, column: Column) -> Any:
         return int(value)
     if isinstance(value, dict | list | tuple):
         return _encode(value)
-    return str(value) if column.is_decimal else value
+    return str(scaled(value, column)) if column.is_decimal else value
 
 
 def _scalars(values: Values, column: Column) -> list[Any]:

@@ -1,0 +1,36 @@
+"""Rows of served answers by their keys, and which answers those are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request, Response
+
+from millstream.console.answer import answer
+from millstream.errors import RowMissingError
+from millstream.views.served import ServedView
+
+if TYPE_CHECKING:
+    from millstream.model.graph import Graph
+    from millstream.sinks.lookup import Lookups
+
+ADDRESSES = ("/api/served", "/api/get/NAME?COLUMN=VALUE")
+
+
+def routes(graph: Graph, lookups: Lookups) -> APIRouter:
+    """Give the routes of look-ups; each request has a thread of its own while it is answered."""
+    router = APIRouter(prefix="/api")
+
+    @router.api_route("/served", methods=["GET", "HEAD"])
+    def served() -> Response:
+        return answer([ServedView.of(name, graph, lookups) for name in graph.served])
+
+    @router.api_route("/get/{dataset}", methods=["GET", "HEAD"])
+    def get(dataset: str, request: Request) -> Response:
+        key = request.query_params.multi_items()
+        row = lookups.of(graph, dataset).get_by_text(key)
+        if row is None:
+            raise RowMissingError(dataset, key=key)
+        return answer(row)
+
+    return router
