@@ -34,7 +34,7 @@ def test_the_first_ballot_of_a_voter_counts_even_if_it_arrives_after_another(
         s.send("ballots", **ballot(1, "12:00:10", "ann", "tunnel"))
         s.send("ballots", **ballot(3, "12:00:21", "bob", "bridge", "west"))
         s.send("ballots", **ballot(5, "12:00:40", "bob", "ferry", "west"))
-        s.crash(after="files_moved", query="votes")
+        s.crash(after="offsets_durable", query="votes")
         s.restart()
         s.batch()
         s.send("ballots", **ballot(6, "12:03:00", "cid", "ferry"))

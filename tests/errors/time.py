@@ -7,6 +7,7 @@ from millstream.errors import (
     IdleRefusedError,
     Location,
     NothingToBacktestError,
+    RowsBehindError,
     SkewedKeyError,
     UnboundedStateError,
 )
@@ -31,6 +32,7 @@ SAMPLES = (
         'F.window("at", …) too; or let it be, if groups are few',
         at=Location("app.py", 13),
     ),
+    RowsBehindError("per_minute", rows=2, reads="visits", column="at", at=Location("app.py", 18)),
     NothingToBacktestError("orders", answers=("paid", "large")),
     BacktestTimeError("large", column="att", columns=("at", "paid_at")),
     BacktestTimeError("large", column="att", columns=()),

@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 How = Literal["inner", "left", "right", "full", "semi"]
+HOWS: tuple[How, ...] = ("inner", "left", "right", "full", "semi")
 SHOWN = "ad STRING, at TIMESTAMP, site STRING"
 CLICKED = "ad STRING, at TIMESTAMP, n INT"
 
 
 def two_sources(name: str) -> ms.App:
-    app = ms.App(name)
-
-    @app.source(event_time="at", watermark="20 seconds")
-    def shown() -> ms.Memory:
-        return ms.Memory(SHOWN)
+    app = one_source(name)
 
     @app.source(event_time="at", watermark="30 seconds")
     def clicked() -> ms.Memory:
@@ -49,7 +46,7 @@ def joined(*hows: How, within: str | tuple[str, str] = "10 seconds") -> ms.App:
 
 def as_of() -> ms.App:
     """Each impression with the latest click before it."""
-    app = two_sources("as-of")
+    app = two_sources("as_of")
 
     @app.table()
     def latest(shown: DataFrame, clicked: DataFrame) -> DataFrame:
@@ -95,13 +92,19 @@ def chained() -> ms.App:
     return app
 
 
-def counted() -> ms.App:
-    """Repetitions left out, and the most frequent of each window."""
-    app = ms.App("counted")
+def one_source(name: str) -> ms.App:
+    app = ms.App(name)
 
     @app.source(event_time="at", watermark="20 seconds")
     def shown() -> ms.Memory:
         return ms.Memory(SHOWN)
+
+    return app
+
+
+def counted() -> ms.App:
+    """Repetitions left out, and the most frequent of each window."""
+    app = one_source("counted")
 
     @app.table()
     def once(shown: DataFrame) -> DataFrame:
@@ -122,6 +125,47 @@ def counted() -> ms.App:
     @app.table(mode="update", key=["site", "rank"])
     def latest(shown: DataFrame) -> DataFrame:
         return ms.top_k(shown, by="at", k=2, per="site")
+
+    return app
+
+
+def windowed() -> ms.App:
+    """Windows of every kind, once each is final, and as they change."""
+    app = one_source("windowed")
+
+    @app.table()
+    def tumbling(shown: DataFrame) -> DataFrame:
+        return shown.groupBy(F.window("at", "10 seconds"), "ad").count()
+
+    @app.table(mode="update", key=["window"])
+    def sliding(shown: DataFrame) -> DataFrame:
+        return shown.groupBy(F.window("at", "20 seconds", "10 seconds")).count()
+
+    @app.table()
+    def sessions(shown: DataFrame) -> DataFrame:
+        gap = F.when(F.col("site") == "a", "10 seconds").otherwise("5 seconds")
+        return shown.groupBy("ad", F.session_window("at", gap).alias("session")).count()
+
+    return app
+
+
+def matched() -> ms.App:
+    """What follows within a time, what does not, and windows over what was found."""
+    app = one_source("matched")
+    pattern = ms.pattern(key="ad", within="20 seconds").step("first", "site = 'a'")
+    pattern = pattern.step("last", "site = 'b'")
+
+    @app.table()
+    def found(shown: DataFrame) -> DataFrame:
+        return ms.match(shown, pattern, select="ad, first.at AS at, last.at AS ended")
+
+    @app.table()
+    def missed(shown: DataFrame) -> DataFrame:
+        return ms.absent(shown, pattern)
+
+    @app.table()
+    def per_window(found: DataFrame) -> DataFrame:
+        return found.groupBy(F.window("at", "10 seconds")).count()
 
     return app
 

@@ -38,6 +38,15 @@ TOP = """
     SELECT began, ad, n, row_number() OVER (PARTITION BY began ORDER BY n DESC, ad DESC) AS rank
     FROM counts QUALIFY rank <= {k}
 """
+SESSIONS = """
+    WITH marked AS (
+        SELECT ad, us, coalesce(us - lag(us) OVER by_ad > {gap}, true)::INT AS begins
+        FROM shown WHERE ad IS NOT NULL WINDOW by_ad AS (PARTITION BY ad ORDER BY us)
+    ), numbered AS (
+        SELECT ad, us, sum(begins) OVER (PARTITION BY ad ORDER BY us) AS session FROM marked
+    )
+    SELECT ad, min(us), max(us) + {gap}, count(*) FROM numbered GROUP BY ad, session
+"""
 
 
 class Duck:
@@ -63,6 +72,15 @@ class Duck:
     def top(self, k: int, slide_us: int) -> list[Row]:
         """The most frequent of windows of two slides each."""
         return self._sorted(TOP.format(k=k, slide=slide_us))
+
+    def tumbling(self, length_us: int) -> list[Row]:
+        """How often each key is in each window."""
+        began = f"us // {length_us} * {length_us}"
+        return self._sorted(f"SELECT {began} AS began, ad, count(*) FROM shown GROUP BY ALL")
+
+    def sessions(self, gap_us: int) -> list[Row]:
+        """Rows of a key with no more than a gap between them."""
+        return self._sorted(SESSIONS.format(gap=gap_us))
 
     def totals(self) -> list[Row]:
         """Clicks added up by key."""

@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 
 BOUNDS: tuple[str | tuple[str, str], ...] = ("10 seconds", ("5 seconds", "10 seconds"), "0 s")
 APPS: dict[str, Callable[[random.Random], App]] = {
-    "inner": lambda dice: apps.joined("inner", within=dice.choice(BOUNDS)),
-    "left": lambda dice: apps.joined("left", within=dice.choice(BOUNDS)),
-    "right": lambda dice: apps.joined("right", within=dice.choice(BOUNDS)),
-    "full": lambda dice: apps.joined("full", within=dice.choice(BOUNDS)),
-    "semi": lambda dice: apps.joined("semi", within=dice.choice(BOUNDS)),
+    "joins": lambda dice: apps.joined(*apps.HOWS, within=dice.choice(BOUNDS)),
     "as_of": lambda _: apps.as_of(),
     "counted": lambda _: apps.counted(),
     "chained": lambda _: apps.chained(),
+    "windows": lambda _: apps.windowed(),
+    "patterns": lambda _: apps.matched(),
 }
 _AT_A_TIME = 25
 """Runs on the same rows, and the same bound."""

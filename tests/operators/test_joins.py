@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
-from tests.operators.apps import CLICKED, SHOWN, rows_of, waiting
+from tests.operators.apps import CLICKED, SHOWN, joined, rows_of, waiting
 from tests.operators.trial import hold
 
 import millstream as ms
@@ -19,12 +20,17 @@ from millstream.errors import (
     OperatorOptionError,
     ReferenceUnreadableError,
 )
+from millstream.lake.frontier import moment
+from millstream.lake.log import facts_of
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.testing import Script
 
 pytestmark = pytest.mark.spark
 
@@ -36,6 +42,23 @@ def test_every_operator_gives_in_a_batch_what_duckdb_does(spark: SparkSession) -
 @pytest.mark.long
 def test_operators_are_prefix_consistent(spark: SparkSession) -> None:
     assert_prefix_consistent(waiting(), rows_of(random.Random(1), 12), runs=3, spark=spark)
+
+
+def test_a_join_is_complete_to_the_watermark_less_its_bound(
+    stream: Callable[..., Script], home: Path
+) -> None:
+    with stream(joined("left", within="10 seconds"), home=home) as s:
+        s.send("shown", ad="alone", at="12:01:19.997", site="a")
+        s.send("shown", ad="waits", at="12:01:20", site="a")
+        s.send("clicked", ad="other", at="12:01:20", n=1)
+        s.batch()
+        s.send("shown", ad="new", at="12:02:00", site="a")
+        s.send("clicked", ad="new", at="12:02:00", n=2)
+        s.batch()
+
+        complete_to = moment(facts_of(home / "tables" / "left_join").frontier)
+        assert complete_to == datetime(2026, 1, 1, 12, 1, 19, 998_000, tzinfo=UTC)
+        assert s.table("left_join").rows("ad") == [("alone",), ("new",)]
 
 
 def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
+from tests.operators.apps import HOWS
 from tests.operators.duck import Duck, in_order, once
 
 import millstream as ms
@@ -51,7 +52,7 @@ def hold(spark: SparkSession, dice: random.Random, count: int) -> int:
         assert in_order(found.select(*micros).collect()) == wanted
         compared += len(wanted)
 
-    for how in ("inner", "left", "right", "full", "semi"):
+    for how in HOWS:
         joined = ms.join_within(left, right, on="ad", within=("5 seconds", "10 seconds"), how=how)
         same(joined, duck.joined(how, 5 * S, 10 * S))
     same(ms.join_as_of(left, right, on="ad"), duck.as_of())
@@ -62,6 +63,12 @@ def hold(spark: SparkSession, dice: random.Random, count: int) -> int:
     counts = left.groupBy(window, "ad").agg(F.count("*").alias("n"))
     top = ms.top_k(counts, by="n", k=2, per="window")
     same(top.select(F.col("window.start").alias("at"), "ad", "n", "rank"), duck.top(2, 100 * S))
+    tumbling = left.groupBy(F.window("at", "30 seconds").alias("window"), "ad").count()
+    same(tumbling.select(F.col("window.start").alias("at"), "ad", "count"), duck.tumbling(30 * S))
+    session = F.session_window("at", "20 seconds").alias("session")
+    sessions = left.where("ad IS NOT NULL").groupBy("ad", session).count()
+    ends = (F.col(f"session.{end}").alias(end) for end in ("start", "end"))
+    same(sessions.select("ad", *ends, "count"), duck.sessions(20 * S))
     aggregates = {"rows": "count(*)", "ns": "count(DISTINCT n)", "n": "sum(n)", "mean": "avg(n)"}
     same(ms.salted(right, "ad", aggregates, salts=3), duck.totals())
     return compared

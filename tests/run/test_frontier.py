@@ -16,6 +16,8 @@ from millstream.lake.frontier import NOTHING_YET, Publication
 from millstream.lake.home import Home
 from millstream.lake.log import Facts
 from millstream.model.schema import Schema
+from millstream.operators.state.hold import Hold
+from millstream.run.event_time import Orders
 from millstream.run.frontier import StreamFrontier
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def told(
     [answer] = graph.tables
     log: Any = Log(ids, **options)
     frame: Any = TAGGED
-    return StreamFrontier(answer, frame, graph, Home.at(home), log, held)(0)
+    return StreamFrontier(answer, frame, Orders(graph, Home.at(home)), log, held)(0)
 
 
 def test_rows_that_pass_are_complete_as_far_as_what_was_read_of_all_inputs(
@@ -125,16 +127,32 @@ def test_a_pattern_is_complete_to_the_watermark_less_the_time_it_may_take(
 ) -> None:
     keyed = "transformWithStateInPandasExec"
     one, two = {"operators": (keyed,)}, {"operators": (keyed, "stateStoreSave", keyed)}
-    within = [timedelta(minutes=2)]
+    within = [Hold(timedelta(minutes=2))]
 
     assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **one) == (
-        Publication(8 * MINUTE)
+        Publication(8 * MINUTE, "at")
     )
     both = told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within * 2, **two)
     assert both.frontier == 6 * MINUTE
     assert told(home, inputs, {"a": 3}, held=within, **one).frontier == NOTHING_YET
     assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **two) == Publication()
     assert told(home, inputs, {"a": 3}, watermark_ms=600_000, **one) == Publication()
+    own = [Hold(timedelta(), keeps_times=False)]
+    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=own, **one) == (
+        Publication(10 * MINUTE)
+    )
+
+
+def test_of_joins_only_those_by_a_time_bound_tell_how_long_they_hold_rows(
+    home: Path, inputs: dict[str, FencedTable]
+) -> None:
+    joined = {"operators": ("symmetricHashJoin",), "watermark_ms": 600_000}
+    both = {"a": 3, "b": 2}
+
+    told_by_ours = told(home, inputs, both, held=[Hold(timedelta(minutes=1))], **joined)
+
+    assert told_by_ours.frontier == 9 * MINUTE
+    assert told(home, inputs, both, **joined) == Publication()
 
 
 def test_a_column_that_only_has_the_name_of_the_event_time_is_not_it(

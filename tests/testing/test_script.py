@@ -138,6 +138,26 @@ def test_a_raw_record_gets_its_verdict(stream: Stream) -> None:
         assert s.verdicts("clicks") == {"malformed": 2}
 
 
+def test_tables_without_rows_are_compared_too_whatever_columns_they_have(stream: Stream) -> None:
+    app = ms.App("lists")
+    app.source(name="words", event_time="at", watermark="1 minute")(
+        lambda: ms.Memory("word STRING, at TIMESTAMP")
+    )
+    app.table(name="per_minute")(
+        lambda words: words.groupBy(F.window("at", "1 minute")).agg(
+            F.collect_set("word").alias("said")
+        )
+    )
+    app.table(name="copied")(lambda per_minute: per_minute)
+
+    with stream(app) as s:
+        s.send("words", word="one", at="12:00:00")
+        s.batch()
+
+        s.assert_consistent()
+        assert s.table("copied").rows() == []
+
+
 def test_bad_use_is_told_with_a_fix(stream: Stream) -> None:
     with stream(visits()) as s:
         with pytest.raises(UnknownInScriptError, match="has no source 'click'") as told:

@@ -59,6 +59,13 @@ class CheckpointLog:
         """Where a planned batch ends; the same for every retry."""
         return self._read(self.path / "offsets" / str(batch), Offsets.parse)
 
+    def brought_nothing(self, batch: int) -> bool:
+        """Whether a batch read what the one before had read, at the same watermark."""
+        if batch < 1:
+            return False
+        here, before = self.offsets(batch), self.offsets(batch - 1)
+        return (here.ends, here.watermark_ms) == (before.ends, before.watermark_ms)
+
     @property
     def operators(self) -> tuple[str, ...]:
         """Names of the operators that keep state, as Spark calls them."""

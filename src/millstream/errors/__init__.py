@@ -266,6 +266,7 @@ from millstream.errors.time import (
     BacktestTimeError,
     IdleRefusedError,
     NothingToBacktestError,
+    RowsBehindError,
     SkewedKeyError,
     UnboundedStateError,
 )
@@ -422,6 +423,7 @@ __all__ = [
     "ReferenceUnreadableError",
     "RepairNotAgreedError",
     "RowMissingError",
+    "RowsBehindError",
     "RowsOfNoSourceError",
     "RuleRefusedError",
     "SameSinksError",

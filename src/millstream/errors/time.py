@@ -54,6 +54,21 @@ class SkewedKeyError(DeclarationError):
         )
 
 
+class RowsBehindError(DeclarationError):
+    """A table gives rows in such an order of event time that Spark would drop some as late."""
+
+    code = "ROWS_BEHIND"
+
+    def __init__(self, dataset: str, *, rows: int, reads: str, column: str, at: Location) -> None:
+        super().__init__(
+            f"rows of {reads!r} ({rows} in this batch) are further behind in {column!r} than its "
+            f"source waits, and {dataset!r} would lose them as late",
+            fix=f"let {reads!r} give rows by the time at which they are final, or give {column!r} "
+            f"another name there and call withWatermark in {dataset!r} with a delay that is enough",
+            at=at,
+        )
+
+
 class NothingToBacktestError(CommandError):
     """What is to be run over history is history itself."""
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException, QueryContextType
 from pyspark.sql import DataFrame, functions as F
-from pyspark.sql.types import TimestampType
 
 from millstream.declare import SqlFunction, described
 from millstream.declare.cell import place_of
@@ -26,10 +24,9 @@ from millstream.lake.landing import Landing
 from millstream.lake.table import RESERVED
 from millstream.lake.travel import read_snapshot
 from millstream.model.dataset import Source, View
-from millstream.model.duration import to_spark
 from millstream.model.trigger import Trigger
 from millstream.operators.reference import reading_with
-from millstream.plan.queries import event_time_of
+from millstream.run.event_time import Orders, watermarked
 from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.lake.home import Home
-    from millstream.model.dataset import EventTime, Serve, Table
+    from millstream.model.dataset import Serve, Table
     from millstream.model.graph import Graph
 
 
@@ -58,6 +55,13 @@ class Streams:
         self, graph: Graph, spark: SparkSession, home: Home, trigger: Trigger = _DEFAULT
     ) -> None:
         self._graph, self._spark, self._home, self._trigger = graph, spark, home, trigger
+        self.orders = Orders(graph, home)
+
+    def triggered(self, trigger: Trigger) -> Streams:
+        """Give the same to who reads by another trigger."""
+        streams = Streams(self._graph, self._spark, self._home, trigger)
+        streams.orders = self.orders
+        return streams
 
     def raw(self, source: Source) -> DataFrame:
         """The records of a source as they arrive."""
@@ -67,7 +71,7 @@ class Streams:
     def __call__(self, name: str) -> DataFrame:
         """The rows of a source or table, as a stream."""
         dataset = self._graph.datasets[name]
-        event_time = event_time_of(self._graph, name)
+        event_time = self.orders.event_time(name)
         if isinstance(dataset, Source) and dataset.live:
             if self._trigger.is_row_wise:
                 return self._by_row(dataset)
@@ -84,7 +88,7 @@ class Streams:
         # What continuous mode can neither count nor hold back for a watermark, it refuses.
         in_real_time = self._trigger.kind == "realtime"
         rows = Landing.of(source).live_by_row(self.raw(source), counted=in_real_time)
-        return watermarked(rows, event_time_of(self._graph, source.name)) if in_real_time else rows
+        return watermarked(rows, self.orders.event_time(source.name)) if in_real_time else rows
 
 
 class Snapshots:
@@ -181,23 +185,6 @@ def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:
     if not isinstance(dataset, Source):
         return rows
     return rows.where("_verdict = 'ok'").select(*Landing.of(dataset).schema.names)
-
-
-def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
-    """Tell Spark the event time of rows, if they still have it."""
-    if event_time is None or event_time.column not in rows.columns:
-        return rows
-    if not isinstance(rows.schema[event_time.column].dataType, TimestampType):
-        return rows
-    return rows.withWatermark(event_time.column, to_spark(spark_delay(event_time)))
-
-
-def spark_delay(event_time: EventTime) -> timedelta:
-    """Say by how much Spark's watermark is to stay behind.
-
-    Spark drops a row exactly at the watermark in some operators; landing accepts it.
-    """
-    return event_time.delay + timedelta(milliseconds=1)
 
 
 def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Location:

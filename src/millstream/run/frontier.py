@@ -14,6 +14,7 @@ from millstream.lake.frontier import NOTHING_YET, Publication, least
 from millstream.lake.log import facts_of
 from millstream.model.dataset import Following, Source
 from millstream.plan.queries import event_time_of
+from millstream.run.event_time import kept_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from millstream.lake.delta import FencedTable
     from millstream.lake.home import Home
     from millstream.model.dataset import Followed, Serve, Table
-    from millstream.model.graph import Graph
+    from millstream.operators.state.hold import Hold
+    from millstream.run.event_time import Orders
+
+_MICROSECOND = timedelta(microseconds=1)
 
 _TAG = "spark.watermarkDelayMs"
 """By this Spark knows which column is the event time, unchanged."""
@@ -35,9 +39,9 @@ _HOLDING = {"stateStoreSave", "sessionWindowStateStoreSaveExec"}
 _PASSING = {"dedupe", "dedupeWithinWatermark"}
 """Operators that keep state and give rows at once."""
 
-_KEYED = "transformWithStateInPandasExec"
-"""Keyed state in Python. It tells itself how long it holds a row; of any other, such as a join,
-nobody does."""
+_TELLING = {"transformWithStateInPandasExec", "symmetricHashJoin"}
+"""Keyed state in Python, and joins by a time bound: our operators tell how long they hold a row. Of
+a join in Spark's own words nobody does."""
 
 
 class StreamFrontier:
@@ -47,23 +51,26 @@ class StreamFrontier:
         self,
         table: Table | Serve,
         frame: DataFrame,
-        graph: Graph,
-        home: Home,
+        orders: Orders,
         log: CheckpointLog,
-        held: Sequence[timedelta] = (),
+        held: Sequence[Hold] = (),
     ) -> None:
-        self._table, self._graph, self._home, self._log = table, graph, home, log
-        self._event_time, self._held = _tagged(frame), held
+        self._table, self._orders, self._log, self._held = table, orders, log, held
+        self._graph, self._home = orders.graph, orders.home
+        self._event_time = _tagged(frame)
+        self._kept = kept_time(orders.event_time(table.name), frame)
 
     def __call__(self, batch: int) -> Publication:
         """Say what is known after a batch; the same whenever it is asked."""
         operators, offsets = self._log.operators, self._log.offsets(batch)
         passed = offsets.watermark_ms * 1000 or NOTHING_YET
         if others := [name for name in operators if name not in _HOLDING | _PASSING]:
-            if others != [_KEYED] * len(self._held):
+            if len(others) != len(self._held) or not _TELLING.issuperset(others):
                 return Publication()
-            longest = sum(self._held, timedelta()) // timedelta(microseconds=1)
-            return Publication(passed if passed == NOTHING_YET else passed - longest)
+            longest = sum((hold.longest for hold in self._held), timedelta())
+            told = passed if passed == NOTHING_YET else passed - longest // _MICROSECOND
+            is_kept = all(hold.keeps_times for hold in self._held)
+            return Publication(told, self._kept if is_kept else None)
         if self._table.mode in ("append", None) and not _HOLDING.isdisjoint(operators):
             # Rows come as the watermark passes them, so none comes behind another.
             return Publication(passed, self._event_time, 0)
@@ -76,9 +83,7 @@ class StreamFrontier:
         frontier = least(frontier_at(self._home, name, read[name]) for name in self._inputs)
         if frontier is None or not all(self._passes_event_time(n, v) for n, v in read.items()):
             return Publication(frontier)
-        event_time = event_time_of(self._graph, self._table.name)
-        delay = event_time.delay // timedelta(microseconds=1) if event_time else None
-        return Publication(frontier, self._event_time, delay)
+        return Publication(frontier, self._event_time, self._orders.delay_us(self._table.name))
 
     def _passes_event_time(self, name: str, version: int) -> bool:
         """Tell whether the column that Spark was told to be the event time of an input is it."""

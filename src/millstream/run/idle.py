@@ -17,10 +17,8 @@ from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.idle import Idle
 from millstream.lake.log import facts_of
 from millstream.model.dataset import Following, Source
-from millstream.plan.queries import event_time_of
-from millstream.run.build import spark_delay
+from millstream.run.event_time import Order, has_no_other_watermark
 from millstream.run.query import StreamRun
-from millstream.spark.watermark import watermarks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import EventTime
     from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger
+    from millstream.run.event_time import Orders
     from millstream.run.supervise import Supervised
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -121,18 +120,19 @@ class InputWatermark:
         self._times, self._home, self._log = times, home, log
 
     @staticmethod
-    def of(name: str, frame: DataFrame, graph: Graph, home: Home) -> Callable[[int], int | None]:
-        """Make it for who reads a source that goes on without rows; for others, rows alone tell.
+    def of(name: str, frame: DataFrame, orders: Orders) -> Callable[[int], int | None]:
+        """Make it for who reads a source that goes on without rows, or what is held back.
 
-        So they do where the query has a watermark of its own, whose rows landing does not know.
+        For others rows alone tell; so they do where the query has a watermark of its own, whose
+        rows landing does not know.
         """
-        if may_go_on(graph, name):
-            inputs = [graph.datasets[n] for n in stored_inputs(graph, name)]
-            told = {dataset.name: event_time_of(graph, dataset.name) for dataset in inputs}
-            times = {name: event_time for name, event_time in told.items() if event_time}
-            ours = {(time.column, spark_delay(time)) for time in times.values()}
-            is_live = any(isinstance(dataset, Source) and dataset.live for dataset in inputs)
-            if times and not is_live and watermarks_of(frame) <= ours:
+        graph, home = orders.graph, orders.home
+        inputs = stored_inputs(graph, name)
+        if may_go_on(graph, name) or Order.TOLD in map(orders.of, inputs):
+            times = orders.event_times(inputs)
+            datasets = [graph.datasets[n] for n in inputs]
+            is_live = any(isinstance(dataset, Source) and dataset.live for dataset in datasets)
+            if times and not is_live and has_no_other_watermark(frame, times.values()):
                 return InputWatermark(times, home, CheckpointLog(home.checkpoint(name)))
         return lambda _: None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark.errors import PySparkException
@@ -14,10 +15,12 @@ from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRes
 from millstream.model.duration import to_spark
 from millstream.run.health import make_ready
 from millstream.run.stores import Served
-from millstream.spark.watermark import raise_watermark
+from millstream.spark.nodes import answers_at_once
+from millstream.spark.watermark import dropped_rows, raise_watermark, without_empty_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -97,13 +100,15 @@ class StreamRun:
         self._log, self._on_difference, self._launch = log, on_difference, launch
         self._query: StreamingQuery | None = None
         self._working = threading.Lock()
-        self._stopping = False
+        self._stopping, self._is_first = False, True
         self.ends_by_itself = False
         """Whether it takes in what was there when it began, and no more."""
         self._raised: BaseException | None = None
         self._started = threading.Event()
         self.bound: Callable[[int], int | None] = lambda _: None
         """Up to when the watermark may go after a batch, in milliseconds, whatever its rows say."""
+        self.on_dropped: Callable[[int], None] | None = None
+        """What to do if Spark drops so many rows of a batch as late; by default, they are late."""
 
     @property
     def facts(self) -> Facts:
@@ -149,7 +154,7 @@ class StreamRun:
         self._hold_to_checkpoint()
         if self.renewal is not None:
             self._frame = self.renewal.frame()
-        self._raised, self._stopping = None, False
+        self._raised, self._stopping, self._is_first = None, False, True
         self.ends_by_itself = trigger.kind == "once"
         writer = (
             self._frame.writeStream.queryName(self.name)
@@ -158,7 +163,8 @@ class StreamRun:
             .foreachBatch(self._on_batch)
         )
         self._started.clear()
-        self._query = self._launch(triggered(writer, trigger))
+        with self._empty_batches():
+            self._query = self._launch(triggered(writer, trigger))
         self._started.set()
 
     def renewed_by(self, renewal: Renewal | None) -> StreamRun:
@@ -179,7 +185,7 @@ class StreamRun:
             else:
                 self._query.processAllAvailable()
         except PySparkException:
-            if self._raised is None:
+            if self._raised is None and not self._stopping:
                 raise
         if self._raised is not None:
             raise self._raised
@@ -211,6 +217,12 @@ class StreamRun:
             time.sleep(0.01)
         query.stop()
 
+    def _empty_batches(self) -> AbstractContextManager[None]:
+        """Leave out batches without rows where they have no answer to give."""
+        if answers_at_once(self._frame, self._output_mode):
+            return without_empty_batches(self._frame.sparkSession)
+        return nullcontext()
+
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         with self._working:
             if self._stopping:
@@ -219,6 +231,7 @@ class StreamRun:
             try:
                 self._take(frame, batch)
                 self._raise_watermark(batch)
+                self._end_if_idle(batch)
             except BaseException as error:
                 self._raised = error
                 raise
@@ -233,17 +246,36 @@ class StreamRun:
             self.renewal.begin(batch)
         self._reach("batch_planned", batch)
         staged = self._sink.stage(frame, batch)
+        self._hold_to_time()
         self._reach("batch_staged", batch)
         self._log.make_durable(batch)
         self._reach("offsets_durable", batch)
         self._sink.commit(staged, batch, self._log.query_id or "")
         self._reach("sink_commit", batch)
 
+    def _hold_to_time(self) -> None:
+        if self.on_dropped is not None and (rows := dropped_rows(self._begun)):
+            self.on_dropped(rows)
+
     def _raise_watermark(self, batch: int) -> None:
         if (bound := self.bound(batch)) is not None:
-            self._started.wait(_STARTED_WITHIN_S)
-            assert self._query is not None
-            raise_watermark(self._query, bound)
+            raise_watermark(self._begun, bound)
+
+    @property
+    def _begun(self) -> StreamingQuery:
+        """The query, also for its first batch, which may begin before it is handed over."""
+        self._started.wait(_STARTED_WITHIN_S)
+        assert self._query is not None
+        return self._query
+
+    def _end_if_idle(self, batch: int) -> None:
+        """End a run that is to end when for timers that go by the clock Spark never would.
+
+        The first batch says nothing: it may be one that an earlier run has left over.
+        """
+        is_first, self._is_first = self._is_first, False
+        if self.ends_by_itself and not is_first and self._log.brought_nothing(batch):
+            self.ask_to_stop()
 
     def _reach(self, point: str, batch: int) -> None:
         reach(point, self._log.path.parent.parent, self.name, batch)

@@ -15,7 +15,8 @@ from millstream.model.trigger import Trigger
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.alerts import hold_to_alert
-from millstream.run.build import answer, hold_rules, hold_to_declaration, refused, watermarked
+from millstream.run.build import answer, hold_rules, hold_to_declaration, refused
+from millstream.run.event_time import watermarked
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
 from millstream.run.skew import skewed_keys

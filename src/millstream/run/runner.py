@@ -251,7 +251,7 @@ class Runner:
         sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self._sinks[source.name] = sink
         self._idle.add(sink, source, log)
-        return self._stream(source.name, self._streams.raw(source), sink, "append")
+        return self._stream(source, self._streams.raw(source), sink, "append")
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
         self._refuse_if_nothing_landed(query)
@@ -273,8 +273,9 @@ class Runner:
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
-        sink.published = StreamFrontier(table, frame, self._graph, self._home, log, held)
-        return self._stream(table.name, frame, sink, table.mode).renewed_by(renewal)
+        self._streams.orders.note(table.name, frame, held)
+        sink.published = StreamFrontier(table, frame, self._streams.orders, log, held)
+        return self._stream(table, frame, sink, table.mode).renewed_by(renewal)
 
     def _open_changes(self, query: Query, serve: Serve) -> RecomputeRun:
         frame = answer(self._graph, serve.name, Snapshots(self._graph, self._spark, self._home))
@@ -297,8 +298,7 @@ class Runner:
         if query.kind == "recompute":
             return self._open_changes(query, serve)
         trigger = self._trigger(query)
-        streams = Streams(self._graph, self._spark, self._home, trigger)
-        build = partial(answer, self._graph, serve.name, streams)
+        build = partial(answer, self._graph, serve.name, self._streams.triggered(trigger))
         with made_by(self._graph) as made, noting_holds() as held, stopping() as functions:
             frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping)
         hold_to_sinks(serve, frame)
@@ -310,8 +310,8 @@ class Runner:
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], frame, log, self._manner.launch)
         served = self._serve_to(serve, frame, log)
-        served.published = StreamFrontier(serve, frame, self._graph, self._home, log, held)
-        running = self._stream(serve.name, frame, served, serve.mode or "append")
+        served.published = StreamFrontier(serve, frame, self._streams.orders, log, held)
+        running = self._stream(serve, frame, served, serve.mode or "append")
         return running.renewed_by(renewal)
 
     def _differs(self, name: str, batch: int) -> None:
@@ -319,8 +319,13 @@ class Runner:
         self._tell(Event("differs", name, told))
 
     def _stream(
-        self, name: str, frame: DataFrame, sink: LandingSink | TableSink | Served, mode: str
+        self,
+        dataset: Source | Table | Serve,
+        frame: DataFrame,
+        sink: LandingSink | TableSink | Served,
+        mode: str,
     ) -> StreamRun:
+        name, orders = dataset.name, self._streams.orders
         log = CheckpointLog(self._home.checkpoint(name))
         running = StreamRun(
             frame,
@@ -330,7 +335,9 @@ class Runner:
             on_difference=lambda batch: self._differs(name, batch),
             launch=self._manner.launch,
         )
-        running.bound = InputWatermark.of(name, frame, self._graph, self._home)
+        if not isinstance(dataset, Source):
+            running.bound = InputWatermark.of(name, frame, orders)
+            running.on_dropped = orders.hold_to(dataset, frame)
         return running
 
     def _trigger(self, query: Query) -> Trigger:

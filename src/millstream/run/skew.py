@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from millstream.check.tables import stored_inputs
 from millstream.errors import SkewedKeyError
-from millstream.run.unbounded import listed
+from millstream.spark.nodes import listed, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,15 +60,12 @@ def skewed_keys(
 
 def _keys(frame: DataFrame) -> Iterator[tuple[str, ...]]:
     """Give the plain columns of every aggregation whose rows are moved."""
-    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
-    while todo:
-        node = todo.pop()
+    for node in nodes_of(frame):
         if node.nodeName() == "Aggregate":
             told = [str(each.toString()) for each in listed(node.aggregateExpressions())]
             columns = [c for c in listed(node.groupingExpressions()) if _is_column(c)]
             if columns and any(name in text for name in _MOVED_WHOLE for text in told):
                 yield tuple(str(column.name()) for column in columns)
-        todo += listed(node.children())
 
 
 def _is_column(expression: Any) -> bool:

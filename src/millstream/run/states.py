@@ -12,6 +12,7 @@ from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
 from millstream.errors import StateChangedError, UnknownStateError
 from millstream.model.state import read, written
+from millstream.operators.state.buckets import EARLIER
 from millstream.operators.state.decode import decoded
 from millstream.operators.state.rows import name_in_checkpoint
 
@@ -33,6 +34,9 @@ def hold_to_states(states: Sequence[KeptState], query: Table | Serve, home: Home
         StateChangedError: The checkpoint holds another state.
     """
     file = home.states(query.name)
+    if _operator_with(home.checkpoint(query.name), f'"{EARLIER}'):
+        why = "an earlier Millstream wrote it, in a form that this one does not read"
+        raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
     if CheckpointLog(home.checkpoint(query.name)).planned >= 0 and file.exists():
         for was, now in zip_longest(read(file.read_text()), states):
             if changes := _changes(was, now):
@@ -95,11 +99,15 @@ def _kept(home: Home) -> list[tuple[Path, KeptState]]:
 
 
 def _operator(checkpoint: Path, function: str) -> str | None:
-    """Find the operator that keeps the state of a function, by what Spark wrote of it."""
-    named = f'"{name_in_checkpoint(function)}"'.encode()
+    """Find the operator that keeps the state of a function."""
+    return _operator_with(checkpoint, f'"{name_in_checkpoint(function)}"')
+
+
+def _operator_with(checkpoint: Path, named: str) -> str | None:
+    """Find an operator by how a name of its state begins, in what Spark wrote of it."""
     for operator in sorted((checkpoint / "state").glob("[0-9]*")):
         described = (file.read_bytes() for file in newest_described(operator))
         # The names are in JSON that is text in JSON.
-        if any(named in text.replace(b"\\", b"") for text in described):
+        if any(named.encode() in text.replace(b"\\", b"") for text in described):
             return operator.name
     return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import UnboundedStateError
+from millstream.spark.nodes import listed, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,11 +78,7 @@ def unbounded_state(
 
 def _growing(frame: DataFrame) -> Iterator[Growth]:
     jvm: Any = frame.sparkSession.sparkContext._jvm
-    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
-    while todo:
-        node = todo.pop()
-        if not node.isStreaming():
-            continue
+    for node in filter(_is_streaming, nodes_of(frame)):
         match node.nodeName():
             case "Aggregate" if _is_open(node.groupingExpressions()):
                 yield _AGGREGATION
@@ -91,7 +88,10 @@ def _growing(frame: DataFrame) -> Iterator[Growth]:
                 yield _DEDUP
             case "Join" if _is_open_join(node, jvm):
                 yield _JOIN
-        todo += listed(node.children())
+
+
+def _is_streaming(node: Any) -> bool:
+    return bool(node.isStreaming())
 
 
 def _is_open(columns: Any) -> bool:
@@ -114,8 +114,3 @@ def _is_open_join(join: Any, jvm: Any) -> bool:
         ).isDefined()
         for kept, other in ((left, right), (right, left))
     )
-
-
-def listed(sequence: Any) -> list[Any]:
-    """Give the elements of a sequence of Scala's."""
-    return [sequence.apply(n) for n in range(sequence.size())]

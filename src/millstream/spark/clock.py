@@ -16,7 +16,27 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 # By whole names: asked for part by part, Java looks for every part in every jar.
 _CLOCK = "org.apache.spark.util.ManualClock"
+_TRIGGER = "org.apache.spark.sql.streaming.Trigger"
 _SINK = "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink"
+
+
+class SteppedQuery(StreamingQuery):
+    """A query that looks for rows when it is told to take in what is there, and not in between.
+
+    Spark looks every few milliseconds, under a lock that `processAllAvailable` gives away while it
+    waits. The thread that started the query holds it all the other time, and has to stop it.
+    """
+
+    def __init__(self, started: Any) -> None:
+        super().__init__(started)
+        self._lock: Any = started.streamingQuery().awaitProgressLock()
+        self._lock.lock()
+
+    def stop(self) -> None:
+        """Stop, after giving way: the query could not end while it waits for the lock."""
+        if self._lock.isHeldByCurrentThread():
+            self._lock.unlock()
+        super().stop()
 
 
 class VirtualClock:
@@ -27,6 +47,7 @@ class VirtualClock:
         self._manager: Any = spark._jsparkSession.sessionState().streamingQueryManager()
         started_at = (now - _EPOCH) // _MILLISECOND
         self._clock: Any = getattr(self._jvm, _CLOCK)(started_at)
+        self._once: Any = getattr(self._jvm, _TRIGGER).AvailableNow()
 
     @property
     def now(self) -> datetime:
@@ -45,7 +66,7 @@ class VirtualClock:
         declared: Any = writer._jwrite
         frame, options = _field(declared, "ds"), _field(declared, "extraOptions")
         sink = getattr(self._jvm, _SINK)(_field(declared, "foreachBatchWriter"), frame.exprEnc())
-        nothing = getattr(self._jvm, "scala.Option").empty()
+        nothing, trigger = getattr(self._jvm, "scala.Option").empty(), _field(declared, "trigger")
         is_temporary, recovers = False, True
         query = self._manager.startQuery(
             options.get("queryName"),
@@ -57,12 +78,12 @@ class VirtualClock:
             _field(declared, "outputMode"),
             is_temporary,
             recovers,
-            _field(declared, "trigger"),
+            trigger,
             self._clock,
             nothing,
             nothing,
         )
-        return StreamingQuery(query)
+        return StreamingQuery(query) if trigger.equals(self._once) else SteppedQuery(query)
 
 
 def _field(holder: Any, name: str) -> Any:

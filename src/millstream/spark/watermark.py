@@ -1,15 +1,20 @@
-"""The watermark of a running query, moved by what is known besides its rows."""
+"""The watermark of a query: moved by what is known besides its rows, and what follows a move."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from millstream.spark.nodes import listed
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_NODE = "EventTimeWatermark"
+_DROPPED = "numRowsDroppedByWatermark"
+_EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def raise_watermark(query: StreamingQuery, to_ms: int) -> None:
@@ -23,15 +28,30 @@ def raise_watermark(query: StreamingQuery, to_ms: int) -> None:
         tracker.setWatermark(to_ms)
 
 
-def watermarks_of(frame: DataFrame) -> set[tuple[str, timedelta]]:
-    """Tell every watermark that a stream is held to: its column and its delay."""
-    found: set[tuple[str, timedelta]] = set()
-    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
+def dropped_rows(query: StreamingQuery) -> int:
+    """Count the rows that the batch under way has dropped as late, as far as it was computed."""
+    todo: list[Any] = [query._jsq.streamingQuery().lastExecution().executedPlan()]
+    rows = 0
     while todo:
         node = todo.pop()
-        if node.nodeName() == _NODE:
-            delay_ms = int(node.delay().extractAsDuration().toMillis())
-            found.add((str(node.eventTime().name()), timedelta(milliseconds=delay_ms)))
-        children = node.children()
-        todo += [children.apply(n) for n in range(children.size())]
-    return found
+        metrics = node.metrics()
+        if metrics.contains(_DROPPED):
+            rows += int(metrics.apply(_DROPPED).value())
+        todo += listed(node.children())
+    return rows
+
+
+@contextmanager
+def without_empty_batches(spark: SparkSession) -> Iterator[None]:
+    """Have a query that is started meanwhile run no batch only because its watermark has moved.
+
+    A query copies the settings of its session when it starts. State that the watermark has passed
+    is then dropped by the next batch with rows.
+    """
+    before = spark.conf.get(_EMPTY_BATCHES, "true")
+    assert before is not None
+    spark.conf.set(_EMPTY_BATCHES, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_EMPTY_BATCHES, before)

@@ -113,13 +113,17 @@ class Oracle:
     def _computed(self, name: str, *, backwards: bool = False) -> DataFrame:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
-            return self._spark.createDataFrame(_landed(dataset, self._home, backwards=backwards))
+            return self._frame(_landed(dataset, self._home, backwards=backwards))
         with setting_aside(None):
             frame = answer(self._graph, name, lambda n: self._computed(n, backwards=backwards))
         return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
 
     def _streamed(self, name: str) -> DataFrame:
-        return self._spark.createDataFrame(self._held(name))
+        return self._frame(self._held(name))
+
+    def _frame(self, rows: pa.Table) -> DataFrame:
+        # pyspark takes no nested column that has not a single chunk.
+        return self._spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
 
     def _held(self, name: str) -> pa.Table:
         return _read(self._home.table(name))

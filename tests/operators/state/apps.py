@@ -57,3 +57,31 @@ def visits_app(counts: Stateful = resumed) -> ms.App:
         return counts(hits)
 
     return app
+
+
+@ms.stateful(
+    key="user",
+    state="n BIGINT",
+    emits="user STRING, n BIGINT",
+    order="arrival",
+    timeout="processing 1 minute",
+)
+def gone(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Iterator[Any]:
+    """Who has not come for a minute, by the clock."""
+    state.n = (state.n or 0) + len(rows)
+    if timer.fired:
+        yield user, state.n
+
+
+def quiet_app() -> ms.App:
+    app = ms.App("quiet")
+
+    @app.source()
+    def hits() -> ms.Memory:
+        return ms.Memory(COLUMNS)
+
+    @app.table()
+    def left(hits: DataFrame) -> DataFrame:
+        return gone(hits)
+
+    return app

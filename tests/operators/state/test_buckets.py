@@ -6,6 +6,7 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pandas as pd
 import pyarrow.parquet as pq
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
@@ -19,6 +20,7 @@ from tests.operators.state.chance import (
     wanted_visits,
 )
 
+from millstream.operators.state import buckets
 from millstream.operators.state.buckets import Buckets, Keeping
 from millstream.operators.state.calls import INITIAL_US
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pytest
     from tests.operators.state.chance import Row
 
 
@@ -35,6 +38,7 @@ class Entries(dict[Any, Any]):
     getValue = dict.get  # noqa: N815
     updateValue = dict.__setitem__  # noqa: N815
     removeKey = dict.__delitem__  # noqa: N815
+    iterator = dict.items
 
 
 class Value:
@@ -86,11 +90,11 @@ class Bucket:
 
 
 def _frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["bucket", "part", "key", "us", "text"])
+    return pd.DataFrame(rows, columns=["bucket", "key", "us", "text"])
 
 
 def _row(user: str, second: int, value: int) -> tuple[Any, ...]:
-    return 7, ord(user) % 3, json.dumps({"user": user}), us_of(second), text_of(user, second, value)
+    return 7, json.dumps({"user": user}), us_of(second), text_of(user, second, value)
 
 
 def run(rows: list[Row], dice: random.Random, aside: Path) -> tuple[list[Any], int, Bucket]:
@@ -137,11 +141,39 @@ def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(tmp_path: Pa
     assert aside > 50
 
 
+def test_a_bucket_of_many_keys_is_kept_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "LARGEST", 2)
+    counts: set[int] = set()
+    for seed in range(30):
+        dice = random.Random(seed)
+        users = "abcdefghijklmnop"[: dice.randrange(1, 17)]
+        rows = rows_of(dice, users=users, most=60)
+        wanted = [
+            answer
+            for user in users
+            for answer in wanted_visits([r for r in rows if r[0] == user], 300)
+        ]
+
+        answers, _, bucket = run(list(rows), dice, tmp_path)
+
+        assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
+        assert not bucket.maps["parts_visits"]
+        assert not bucket.timers
+        held = bucket.values["dues"].held
+        _, count, dues = msgspec.msgpack.decode(held[0]) if held else (None, 1, {})
+        assert not dues
+        counts.add(count)
+
+    assert counts >= {1, 4, 8}
+
+
 def test_keys_begin_with_what_they_are_given(tmp_path: Path) -> None:
     bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("parts_visits")))
-    given = [(7, 1, '{"user": "a"}', INITIAL_US, '{"values":[40,2]}')]
+    given = [(7, '{"user": "a"}', INITIAL_US, '{"values":[40,2]}')]
 
     bucket.processor.handleInitialState((7,), _frame(given), TimerValues(0, 0))
-    answers = bucket.batch([(7, 1, *_row("a", 0, 5)[2:])], us_of(30) // 1000)
+    answers = bucket.batch([_row("a", 0, 5)], us_of(30) // 1000)
 
     assert [answer[-1] for answer in told(answers) if answer[1] == "end"] == [47]

@@ -168,6 +168,7 @@ def test_what_does_not_fit_is_put_aside_and_leaves_the_state_as_it_was() -> None
     reasons: dict[str, Any] = {
         "EMITTED_ROW": lambda state, timer: [("ann", "1")],
         "emits='user STRING, n BIGINT'": lambda state, timer: [{"nn": 1}],
+        "surrogates": lambda state, timer: [("\ud800", 1)],
         "STATE_VALUE": lambda state, timer: _set(state, n="many"),
         "TIMER_REFUSED": lambda state, timer: timer.set("x", datetime(2026, 1, 1)),  # noqa: DTZ001
         "AttributeError": lambda state, timer: _set(state, m=1),

@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.operators.state.apps import CAST, changed_state, visits_app
+from tests.graphs import table
+from tests.operators.state.apps import CAST, changed_state, quiet_app, visits_app
 from tests.operators.state.chance import COLUMNS, counted, visits
 
 import millstream as ms
@@ -19,10 +20,15 @@ from millstream.errors import (
     StatefulTimeError,
     StatefulUnboundedError,
 )
+from millstream.lake.frontier import moment
+from millstream.lake.home import Home
+from millstream.lake.log import facts_of
+from millstream.run.states import hold_to_states
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -74,6 +80,39 @@ def test_values_of_every_kind_go_in_and_come_out_as_they_are(spark: SparkSession
     )  # fmt: skip
 
 
+@ms.stateful(
+    key="user",
+    state="n BIGINT",
+    emits="user STRING, small SMALLINT, large BIGINT, is_even BOOLEAN",
+    order="arrival",
+)
+def plain(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Iterator[Any]:
+    """Values that reach Spark without text: some of them null, and large beside null."""
+    for row in rows:
+        yield user, None if row.n else -(2**15), row.n and 2**62 + row.n, row.n and row.n % 2 == 0
+
+
+def test_plain_values_come_out_as_they_are_in_a_batch_and_in_a_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    given = [("ann", 1), ("ann", 2), (None, None)]
+    rows = spark.createDataFrame(given, "user STRING, n BIGINT")
+    rows.write.parquet(str(tmp_path / "rows"))
+    wanted = [
+        (None, -(2**15), None, None),
+        ("ann", None, 2**62 + 1, False),
+        ("ann", None, 2**62 + 2, True),
+    ]
+
+    stream = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
+    writer = plain(stream).writeStream.format("memory").queryName("plain")
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+    for answers in (plain(rows), spark.table("plain")):
+        assert sorted(map(tuple, answers.collect()), key=str) == sorted(wanted, key=str)
+
+
 def test_what_does_not_fit_is_refused_with_the_line_of_the_function(spark: SparkSession) -> None:
     rows = spark.createDataFrame([], COLUMNS)
     rate = spark.readStream.format("rate").load()
@@ -105,15 +144,14 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_function(spark: Spark
 
 
 def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
-    stream: Callable[..., Script],
+    stream: Callable[..., Script], home: Path
 ) -> None:
     def hit(clock: str, value: int, user: str = "ann") -> None:
         s.send("hits", user=user, at=clock, value=value)
 
-    with stream(visits_app()) as s:
-        hit("12:00:05", 9)
-        hit("12:00:01", 13)
-        hit("12:00:02", 5)
+    with stream(visits_app(), home=home) as s:
+        for clock, value in (("12:00:05", 9), ("12:00:01", 13), ("12:00:02", 5)):
+            hit(clock, value)
         s.batch()
         s.crash()
         s.restart()
@@ -123,6 +161,8 @@ def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
         hit("12:00:15.001", 200, "bob")
         s.batch()
         s.assert_consistent()
+        frontier = facts_of(home / "tables" / "visit").frontier
+        assert str(moment(frontier)) == "2026-01-01 12:00:05+00:00"
         assert s.table("visit").rows("user", "what", "total") == [("ann", "big", 9)]
         assert s.table("count").rows() == [("ann", 11), ("ann", 13), ("ann", 14)]
         [bad] = s.table("visit__quarantine").rows("_rules", "_row", "_raised")
@@ -150,3 +190,33 @@ def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
 @pytest.mark.long
 def test_keyed_state_is_prefix_consistent(spark: SparkSession) -> None:
     assert_prefix_consistent(visits_app(counted), CAST, runs=3, spark=spark)
+
+
+def test_a_run_that_is_to_end_calls_what_is_due_by_the_clock_and_ends(
+    stream: Callable[..., Script],
+) -> None:
+    with stream(quiet_app()) as script:
+        script.send("hits", user="ann", at="12:00:00", value=1)
+        script.run_once()
+        before = script.table("left").rows()
+        script.advance("2 minutes")
+        script.run_once()
+        script.send("hits", user="bob", at="12:00:00", value=1)
+        script.run_once()
+        script.advance("2 minutes")
+        script.run_once()
+
+        assert before == []
+        assert script.table("left").rows() == [("ann", 1), ("bob", 1)]
+
+
+def test_state_that_an_earlier_version_laid_out_otherwise_is_refused(home: Path) -> None:
+    place, query = Home.at(home), table("visit", "hits")
+    described = place.checkpoint("visit") / "state" / "0" / "_metadata" / "v2" / "0"
+    described.parent.mkdir(parents=True)
+    described.write_text(r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"keys_resumed\"}]"}')
+    hold_to_states((), query, place)
+    described.write_text(r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"parts_resumed\"}]"}')
+
+    with pytest.raises(StateChangedError, match="an earlier Millstream wrote it"):
+        hold_to_states((), query, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from millstream.declare import location_of_caller
@@ -37,6 +38,11 @@ class Bound:
 
     before_us: int
     after_us: int
+
+    @property
+    def waits_us(self) -> int:
+        """How long after a row its answer may come: Spark gives it up a millisecond later."""
+        return max(self.before_us, self.after_us) + _MILLISECOND_US
 
     @staticmethod
     def of(within: str | tuple[str, str] | None, at: Location) -> Bound:
@@ -100,6 +106,7 @@ def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
     from pyspark.sql import functions as F
 
     from millstream.operators.columns import quoted
+    from millstream.operators.state.hold import hold_for
 
     left, right = sides.left.alias("l"), sides.right.alias("r")
     is_stream = sides.left.isStreaming
@@ -113,7 +120,9 @@ def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
     for key in sides.on:
         meets &= quoted(key, "l") == quoted(key, "r")
     pairs = left.join(right, meets, "leftsemi" if how == "semi" else how)
-    if not is_stream and how != "semi":
+    if is_stream:
+        hold_for(timedelta(microseconds=bound.waits_us))
+    elif how != "semi":
         pairs = _final(pairs, sides, bound)
     return pairs.select(*_columns(sides, bound, how))
 
@@ -183,7 +192,6 @@ def _told(
         told.pop(WATERMARK, None)
         told.pop(_BEHIND, None)
     elif not rows.isStreaming and not math.isinf(frontier_us()):
-        waits = max(bound.before_us, bound.after_us) + _MILLISECOND_US
-        told[_BEHIND] = _behind(sides) + waits
-        fall_behind(_behind(sides) + waits)
+        told[_BEHIND] = _behind(sides) + bound.waits_us
+        fall_behind(_behind(sides) + bound.waits_us)
     return told

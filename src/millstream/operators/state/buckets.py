@@ -2,12 +2,16 @@
 
 Spark's Python state costs a round trip for each call: with one group per key, 1 to 5 thousand rows
 a second were measured. So a group of Spark's is a bucket of keys here, and what it keeps is one map
-entry for each part of the bucket, which holds the state of all keys in that part.
+entry for each part of the bucket, which holds the state of all keys in that part. A bucket begins
+with one part, and has twice as many whenever one has become large: a batch then asks for few parts
+if there are few keys, and for small ones if there are many.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -15,6 +19,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
@@ -22,7 +27,7 @@ from millstream.operators.state.aside import Raised, put
 from millstream.operators.state.frontier import frontier_us, of_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame
@@ -33,11 +38,17 @@ if TYPE_CHECKING:
     )
 
     Row = tuple[Any, ...]
+    Keys = dict[str, tuple[bytes, int | None]]
 
-BUCKETS, PARTS = 32, 32
-"""Fixed for ever: what a checkpoint holds is found by them."""
+BUCKETS = 32
+"""Fixed for ever: what a checkpoint holds is found by it."""
+LARGEST = 1024
+"""How many keys a part may hold: beyond that, to read it takes longer than to ask for it."""
 
-KEY, _BUCKET, _PART = "key", "bucket", "part"
+EARLIER = "parts"
+"""How names of state began that had a fixed number of parts for each bucket."""
+
+KEY, _BUCKET = "key", "bucket"
 """Names that begin with an underscore do not reach Python: Spark goes through named tuples."""
 _STATE = StructType().add("packed", "binary")
 _PLACE = StructType().add("part", "integer")
@@ -73,8 +84,8 @@ class Keyed(Protocol):
 class Keeping:
     """How the state of keys is kept, and by which clock they are due."""
 
-    name: str = "parts"
-    """What Spark calls it in the checkpoint."""
+    name: str = "keys"
+    """What Spark calls it in the checkpoint. Another layout needs another name: see `EARLIER`."""
     clock: Literal["EventTime", "ProcessingTime", "None"] = "EventTime"
     aside: str | None = None
     """The folder for rows to be put aside."""
@@ -102,7 +113,7 @@ def run_keyed(
     if not rows.isStreaming:
         rows = rows if initial is None else rows.unionByName(initial)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY)
-        run = _Whole(keyed, answers.names, frontier_us(), keeping)
+        run = _Whole(keyed, to_arrow_schema(answers), frontier_us(), keeping)
         return ordered.mapInArrow(run, answers)
     return (
         _bucketed(rows)
@@ -118,10 +129,7 @@ def run_keyed(
 
 
 def _bucketed(rows: DataFrame) -> DataFrame:
-    place = F.pmod(F.xxhash64(KEY), F.lit(BUCKETS * PARTS)).cast("int")
-    return rows.select(
-        (place % BUCKETS).alias(_BUCKET), (place / BUCKETS).cast("int").alias(_PART), "*"
-    )
+    return rows.select(F.pmod(F.xxhash64(KEY), F.lit(BUCKETS)).cast("int").alias(_BUCKET), "*")
 
 
 @dataclass(frozen=True)
@@ -129,7 +137,7 @@ class _Whole:
     """All rows of a key at once: a batch."""
 
     keyed: Keyed
-    names: Sequence[str]
+    answers: pa.Schema
     frontier_us: float
     keeping: Keeping
 
@@ -157,24 +165,32 @@ class _Whole:
 
     def _given(self, answers: Sequence[Row]) -> Iterator[pa.RecordBatch]:
         if answers:
-            columns = [pa.array(column) for column in zip(*answers, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, list(self.names))
+            given = zip(zip(*answers, strict=True), self.answers.types, strict=True)
+            columns = [pa.array(column, kind) for column, kind in given]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.answers)
 
 
 class _Part:
     """The keys of one part of a bucket: what each remembers, and when it is due."""
 
-    def __init__(self, packed: bytes | None) -> None:
-        self.keys: dict[str, tuple[bytes, int | None]] = {}
-        if packed is not None:
-            self.keys = KEYS.decode(packed)
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
         self.raised: list[Raised] = []
 
-    def take(self, keyed: Keyed, rows: Mapping[str, Sequence[Row]], frontier: float) -> list[Row]:
-        """Give a turn to the keys that have rows or are due."""
-        late = {k for k, (_, due) in self.keys.items() if due is not None and due <= frontier}
+    def late(self, frontier: float) -> set[str]:
+        """Name the keys that are due."""
+        return {k for k, (_, due) in self.keys.items() if due is not None and due <= frontier}
+
+    def take(
+        self,
+        keyed: Keyed,
+        rows: Mapping[str, Sequence[Row]],
+        late: Collection[str],
+        frontier: float,
+    ) -> list[Row]:
+        """Give a turn to the keys that have rows, and to those that are due."""
         answers: list[Row] = []
-        for key in sorted(late | rows.keys()):
+        for key in sorted(rows.keys() | late):
             packed, _ = self.keys.pop(key, (None, None))
             turn = keyed.turn(key, packed, rows.get(key, ()), frontier)
             answers += turn.answers
@@ -210,7 +226,7 @@ class Buckets(StatefulProcessor):
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> None:
         """Take what keys begin with, before any row."""
-        for _ in self._turns(key[0], _by_part([initialState]), -math.inf):
+        for _ in self._turns(key[0], _by_key([initialState]), -math.inf):
             pass
 
     def handleInputRows(  # noqa: N802
@@ -220,7 +236,7 @@ class Buckets(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Take the rows of a batch."""
-        yield from self._turns(key[0], _by_part(rows), self._now(timerValues))
+        yield from self._turns(key[0], _by_key(rows), self._now(timerValues))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -244,28 +260,36 @@ class Buckets(StatefulProcessor):
     def _turns(
         self,
         bucket: int,
-        parts: Mapping[int, Mapping[str, Sequence[Row]]],
+        rows: Mapping[str, Sequence[Row]],
         frontier: float,
         fired: int | None = None,
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         found = self._dues.get()
-        timer, dues = msgspec.msgpack.decode(found[0]) if found else (None, {})
+        timer, count, dues = msgspec.msgpack.decode(found[0]) if found else (None, 1, {})
+        parts = _by_part(rows, count)
         answers: list[Row] = []
         raised: list[Raised] = []
+        largest = 0
         for number in sorted(parts.keys() | {p for p, due in dues.items() if due <= frontier}):
             held = self._parts.getValue((number,))
-            part = _Part(held[0] if held else None)
-            answers += part.take(self._keyed, parts.get(number, {}), frontier)
+            part = _Part(KEYS.decode(held[0]) if held else {})
+            late = part.late(frontier) if dues.get(number, math.inf) <= frontier else ()
+            answers += part.take(self._keyed, parts.get(number, {}), late, frontier)
             raised += part.raised
             self._keep(number, part, dues, is_held=held is not None)
-        self._wake_at(min(dues.values(), default=None), None if timer == fired else timer, dues)
+            largest = max(largest, len(part.keys))
+        if largest > LARGEST:
+            count = self._split(2 * count, dues)
+        timer = self._wake_at(None if timer == fired else timer, dues)
+        self._note(timer, count, dues, found)
         if raised and self._keeping.aside:
             put(self._keeping.aside, f"{self._keeping.name}-{bucket}-{fired}", raised)
         if answers:
             columns = zip(*answers, strict=True)
-            yield pd.DataFrame(dict(zip(self._names, columns, strict=True)))
+            # As they are: pandas would make a large number beside a null into one with fractions.
+            yield pd.DataFrame(dict(zip(self._names, columns, strict=True)), dtype=object)
 
     def _keep(self, number: int, part: _Part, dues: dict[int, int], *, is_held: bool) -> None:
         packed, due = part.pack(), part.due_us
@@ -277,25 +301,55 @@ class Buckets(StatefulProcessor):
         if due is not None:
             dues[number] = due
 
-    def _wake_at(self, due_us: int | None, timer: int | None, dues: Mapping[int, int]) -> None:
+    def _split(self, count: int, dues: dict[int, int]) -> int:
+        """Keep the bucket in at least so many parts; give their number."""
+        keys: Keys = {}
+        for (number,), (packed,) in [*self._parts.iterator()]:
+            keys |= KEYS.decode(packed)
+            self._parts.removeKey((number,))
+        dues.clear()
+        while count * LARGEST < 2 * len(keys):
+            count *= 2
+        for number, part in _by_part(keys, count).items():
+            self._keep(number, _Part(part), dues, is_held=False)
+        return count
+
+    def _wake_at(self, timer: int | None, dues: Mapping[int, int]) -> int | None:
+        """Have Spark call when the first part is due; give the time."""
+        due_us = min(dues.values(), default=None)
         wanted = None if due_us is None else -(-due_us // 1000)
         if wanted != timer:
             if timer is not None:
                 self._handle.deleteTimer(timer)
             if wanted is not None:
                 self._handle.registerTimer(wanted)
-        if wanted is None:
-            self._dues.clear()
-        else:
-            self._dues.update((msgspec.msgpack.encode((wanted, dues)),))
+        return wanted
+
+    def _note(self, timer: int | None, count: int, dues: Mapping[int, int], found: Any) -> None:
+        """Keep what is known of the bucket, if it is not what was found."""
+        if timer is None and count == 1:
+            if found:
+                self._dues.clear()
+            return
+        noted = msgspec.msgpack.encode((timer, count, dues))
+        if not found or noted != found[0]:
+            self._dues.update((noted,))
 
 
-def _by_part(frames: Iterable[pd.DataFrame]) -> dict[int, dict[str, list[Row]]]:
-    """Sort rows by the part of the bucket that they belong to, and by key."""
-    parts: dict[int, dict[str, list[Row]]] = {}
+def _by_key(frames: Iterable[pd.DataFrame]) -> dict[str, list[Row]]:
+    """Put the rows of a key together."""
+    keys: defaultdict[str, list[Row]] = defaultdict(list)
     for frame in frames:
-        first = frame.columns.get_loc(_PART)
-        columns = [frame[name].tolist() for name in frame.columns[first:]]
-        for part, text, *row in zip(*columns, strict=True):
-            parts.setdefault(part, {}).setdefault(text, []).append(tuple(row))
+        first = frame.columns.get_loc(KEY)
+        texts, *columns = (frame[name].tolist() for name in frame.columns[first:])
+        for text, row in zip(texts, zip(*columns, strict=True), strict=True):
+            keys[text].append(row)
+    return keys
+
+
+def _by_part(keys: Mapping[str, Any], count: int) -> dict[int, dict[str, Any]]:
+    """Sort keys by the part of the bucket that they belong to."""
+    parts: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for key, value in keys.items():
+        parts[zlib.crc32(key.encode()) % count][key] = value
     return parts

@@ -22,7 +22,7 @@ from millstream.model.state import TIMEOUT
 from millstream.operators.state.aside import Raised
 from millstream.operators.state.buckets import Turn
 from millstream.operators.state.codec import Codec
-from millstream.operators.state.timer import Timer, moment
+from millstream.operators.state.timer import Owner, Timer, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +61,23 @@ class Calls:
         """Reads and writes what goes in and comes out; made where the calls are."""
         return Codec(self.declared, self.key, self.columns)
 
+    @cached_property
+    def owner(self) -> Owner:
+        """What all timers have in common."""
+        refused = "" if self.keeps_time else "the stream has no watermark to go by"
+        return Owner(self.declared.name, self.declared.at, refused)
+
+    @cached_property
+    def deadlines(self) -> tuple[tuple[str, int], ...]:
+        """Timers that are set by each row, and how much later they are due."""
+        lengths = (TIMEOUT, self.declared.timeout), (_TTL, self.declared.ttl)
+        return tuple((name, length // _US) for name, length in lengths if length is not None)
+
+    @cached_property
+    def takes_at_once(self) -> bool:
+        """Whether there is one call for all rows that have arrived."""
+        return self.streams and self.declared.order == "arrival"
+
     def turn(
         self, key: str, packed: bytes | None, rows: Sequence[tuple[Any, ...]], frontier_us: float
     ) -> Turn:
@@ -73,7 +90,23 @@ class Calls:
 
 
 class _Turn:
-    """One turn of one key."""
+    """One turn of one key; there is one for every key of every batch, so it is kept light."""
+
+    __slots__ = (
+        "_answers",
+        "_calls",
+        "_careful",
+        "_codec",
+        "_declared",
+        "_has_called",
+        "_key",
+        "_memory",
+        "_new",
+        "_raised",
+        "_rows_to",
+        "_text",
+        "_timers_to",
+    )
 
     def __init__(
         self,
@@ -89,20 +122,20 @@ class _Turn:
         self._codec = calls.codec
         self._text, self._key = key, self._codec.key(key)
         self._memory = self._codec.unpack(packed)
-        self._answers: list[tuple[str]] = []
+        self._answers: list[tuple[Any, ...]] = []
         self._raised: list[Raised] = []
         self._has_called = False
+        self._new = sorted([row[:2] for row in rows])
         self._rows_to = self._timers_to = frontier_us
         if not calls.streams and frontier_us == math.inf:
             self._rows_to = self._timers_to = rows[0][2]
         if self._declared.order == "arrival":
             self._rows_to = math.inf
-        self._new = [(row[0], row[1]) for row in rows]
 
     def taken(self) -> Turn:
         memory = self._memory
         self._sift()
-        if self._declared.order == "arrival" and self._calls.streams:
+        if self._calls.takes_at_once:
             self._fire()
             if self._new:
                 self._take(self._new, self._arrived_us())
@@ -118,11 +151,11 @@ class _Turn:
         dues = [us for us, _ in memory.pending]
         dues += memory.timers.values()
         packed = self._codec.pack(memory)
-        return Turn(packed, min(dues, default=None), self._answers, self._raised)
+        return Turn(packed, min(dues) if dues else None, self._answers, self._raised)
 
     def _sift(self) -> None:
         """Take out what is no row with an event time."""
-        if not self._new or min(self._new)[0] > UNTIMED_US:
+        if not self._new or self._new[0][0] > UNTIMED_US:
             return
         for us, text in self._new:
             if us == INITIAL_US:
@@ -132,7 +165,6 @@ class _Turn:
         self._new = [row for row in self._new if row[0] > UNTIMED_US]
 
     def _arrived_us(self) -> int:
-        self._new.sort()
         return self._new[-1][0] if self._declared.clock == "event" else int(self._timers_to)
 
     def _fire(self, *, before: float = math.inf) -> None:
@@ -159,18 +191,16 @@ class _Turn:
             went_well = True
         else:
             went_well = sum(self._call([text], now_us, None, text) for text in told) > 0
-        if went_well:
+        if went_well and self._calls.deadlines:
             self._set_deadlines(now_us)
 
     def _set_deadlines(self, now_us: int) -> None:
-        timers, is_kept = self._memory.timers, not self._codec.is_fresh(self._memory.state)
-        for name, length in ((TIMEOUT, self._declared.timeout), (_TTL, self._declared.ttl)):
-            if length is None:
-                continue
-            if is_kept:
-                timers[name] = max(timers.get(name, now_us), now_us + length // _US)
-            else:
+        timers = self._memory.timers
+        for name, length_us in self._calls.deadlines:
+            if self._codec.is_fresh(self._memory.state):
                 timers.pop(name, None)
+            else:
+                timers[name] = max(timers.get(name, now_us), now_us + length_us)
 
     def _call(self, rows: Any, now_us: int, fired: str | None, told: str | None) -> bool:
         """Call the function; tell whether it went well.
@@ -202,18 +232,10 @@ class _Turn:
         self._answers += answers
         return True
 
-    def _answered(self, rows: Any, now_us: int, fired: str | None) -> list[tuple[str]]:
-        refused = "" if self._calls.keeps_time else "the stream has no watermark to go by"
-        timer = Timer(
-            self._memory.timers,
-            now_us,
-            fired,
-            function=self._declared.name,
-            at=self._declared.at,
-            refused=refused,
-        )
+    def _answered(self, rows: Any, now_us: int, fired: str | None) -> list[tuple[Any, ...]]:
+        timer = Timer(self._memory.timers, now_us, fired, self._calls.owner)
         given = self._calls.function(self._key, rows, self._memory.state, timer)
-        return [self._codec.answer(row) for row in given] if given is not None else []
+        return [*map(self._codec.answer, given)] if given is not None else []
 
     def _put_aside(self, row: str, why: Exception | str) -> None:
         if not self._calls.tolerates:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import convert
+from msgspec.structs import astuple
 
 from millstream.errors import EmittedRowError, StateValueError
 from millstream.operators.state.kind import (
     has_numbers_to_check,
+    is_plain,
     record_of,
     state_of,
     to_words,
@@ -31,9 +34,10 @@ MEMORY = msgspec.msgpack.Decoder(tuple[bytes | None, dict[str, int], list[tuple[
 """Reads what is remembered of a key: its state, its timers, and rows that wait."""
 
 _SHOWN = 200
+_SEQUENCES = tuple, list
 
 
-@dataclass
+@dataclass(slots=True)
 class Memory:
     """What is remembered of a key."""
 
@@ -57,13 +61,14 @@ class Codec:
         self._numbers = declared.state.fields if has_numbers_to_check(declared.state) else ()
         self._answer = record_of(declared.emits)
         self._names = declared.emits.names
+        self._plain = is_plain(declared.emits)
         self._checks = has_numbers_to_check(declared.emits)
         self._json = msgspec.json.Encoder(decimal_format="number")
         self._initial = msgspec.json.Decoder(record_of(declared.state), strict=False)
 
     def key(self, text: str) -> Any:
         """Read a key: a value, or a tuple of values if it has several columns."""
-        values = msgspec.structs.astuple(self._of_key.decode(text))
+        values = astuple(self._of_key.decode(text))
         return values[0] if len(values) == 1 else values
 
     def row(self, text: str) -> Any:
@@ -120,19 +125,20 @@ class Codec:
             ) from error
         return packed
 
-    def answer(self, row: Any) -> tuple[str]:
-        """Write a row that a function gave, held to its types.
+    def answer(self, row: Any) -> tuple[Any, ...]:
+        """Write a row that a function gave, held to its types: as text, or as it is if it is plain.
 
         Raises:
             EmittedRowError: It does not fit.
         """
         try:
             by_name = row if isinstance(row, dict) else self._named(row)
-            answer: Any = msgspec.convert(by_name, self._answer)
+            answer: Any = convert(by_name, self._answer)
             if self._checks:
                 columns = self._declared.emits.fields
                 answer = {c.name: to_words(getattr(answer, c.name), c.type) for c in columns}
-            return (self._json.encode(answer).decode(),)
+            text = self._json.encode(answer)
+            return astuple(answer) if self._plain else (text.decode(),)
         except (TypeError, ValueError, OverflowError) as error:
             shown = repr(row)
             raise EmittedRowError(
@@ -144,7 +150,7 @@ class Codec:
             ) from error
 
     def _named(self, row: Any) -> dict[str, Any]:
-        if not isinstance(row, tuple | list) or len(row) != len(self._names):
+        if not isinstance(row, _SEQUENCES) or len(row) != len(self._names):
             raise ValueError(f"expected a dict or {len(self._names)} values")  # noqa: TRY003
         return dict(zip(self._names, row, strict=True))
 

@@ -29,6 +29,9 @@ _ATOMS: dict[Atom, Any] = {
 }
 
 
+_PLAIN = (Atom.STRING, Atom.BOOLEAN, Atom.TINYINT, Atom.SMALLINT, Atom.INT, Atom.BIGINT)
+
+
 class Kept(Struct):
     """The state of a key; its columns are attributes."""
 
@@ -60,6 +63,11 @@ def state_of(schema: Schema) -> type[Kept]:
                 fields.append((column.name, kind | None, None))
     made: Any = msgspec.defstruct("State", fields, bases=(Kept,), array_like=True)
     return made  # type: ignore[no-any-return]
+
+
+def is_plain(schema: Schema) -> bool:
+    """Whether all columns are of types that reach Spark as they are, without text."""
+    return all(column.type in _PLAIN for column in schema.fields)
 
 
 def has_numbers_to_check(schema: Schema) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, functions as F
@@ -21,6 +22,8 @@ from millstream.operators.state.aside import around
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
+from millstream.operators.state.hold import hold_for
+from millstream.operators.state.kind import is_plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -66,6 +69,10 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         end = ready.agg(F.coalesce(F.max(_TIME), F.lit(0)).alias(_END))
         ready = ready.crossJoin(F.broadcast(end))
         initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
+    elif declared.order == "event":
+        hold_for(timedelta(), keeps_times=False)
+    if is_plain(declared.emits):
+        return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
     told = run_keyed(ready, calls, _ANSWERS, keeping, initial)
     schema = declared.emits.to_ddl()
     return told.select(F.from_json("answer", schema, _STRICT).alias("answer")).select("answer.*")
@@ -73,7 +80,7 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
 
 def name_in_checkpoint(function: str) -> str:
     """Say what Spark calls the state of a function."""
-    return f"parts_{function}"
+    return f"keys_{function}"
 
 
 def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame:
@@ -100,8 +107,7 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
         got = "a stream" if isinstance(given, DataFrame) else type(given).__name__
         raise StatefulRefusedError(declared.name, "initial", got=got, at=declared.at)
     wanted = StructType([rows.schema[name] for name in declared.key])
-    kept = StructType.fromJson(json.loads(declared.state.to_json()))
-    for field in (*wanted.fields, *kept.fields):
+    for field in (*wanted.fields, *_struct(declared.state).fields):
         if field.name not in given.columns:
             why = "which initial does not have"
         elif given.schema[field.name].dataType.simpleString() != field.dataType.simpleString():
@@ -141,6 +147,10 @@ def _schema(declared: KeyedState, rows: DataFrame, names: tuple[str, ...] | list
                 declared.name, name, why=why, columns=rows.columns, at=declared.at
             )
     return Schema(tuple(found))
+
+
+def _struct(schema: Schema) -> StructType:
+    return StructType.fromJson(json.loads(schema.to_json()))
 
 
 def _time(declared: KeyedState, rows: DataFrame) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -28,23 +29,23 @@ def microseconds(at: datetime) -> int:
     return (at - _EPOCH) // _US
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose timers they are, and whether there is anything for them to go by."""
+
+    function: str
+    at: Location
+    refused: str = ""
+    """Why no timer can be set; empty if it can."""
+
+
 class Timer:
     """What time it is for a key, and its timers."""
 
-    __slots__ = ("_at", "_function", "_now_us", "_refused", "_us", "fired")
+    __slots__ = ("_now_us", "_owner", "_us", "fired")
 
-    def __init__(
-        self,
-        us: dict[str, int],
-        now_us: int,
-        fired: str | None,
-        *,
-        function: str,
-        at: Location,
-        refused: str = "",
-    ) -> None:
-        self._us, self._now_us, self.fired = us, now_us, fired
-        self._function, self._at, self._refused = function, at, refused
+    def __init__(self, us: dict[str, int], now_us: int, fired: str | None, owner: Owner) -> None:
+        self._us, self._now_us, self.fired, self._owner = us, now_us, fired, owner
 
     fired: str | None
     """The timer for which the function is called; None if it is called for rows."""
@@ -67,8 +68,8 @@ class Timer:
             TimerRefusedError: It is no time with a time zone; or the call is for a timer, and the
                 time not after it.
         """
-        if self._refused or not name:
-            self._refuse(name, self._refused or "a timer has a name")
+        if self._owner.refused or not name:
+            self._refuse(name, self._owner.refused or "a timer has a name")
         if not isinstance(at, datetime) or at.tzinfo is None:
             self._refuse(name, f"{at!r} is no time with a time zone")
         us = microseconds(at)
@@ -82,4 +83,4 @@ class Timer:
             self._us.pop(name, None)
 
     def _refuse(self, name: str, why: str) -> None:
-        raise TimerRefusedError(self._function, name, why=why, at=self._at)
+        raise TimerRefusedError(self._owner.function, name, why=why, at=self._owner.at)
