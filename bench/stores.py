@@ -15,10 +15,8 @@ import psycopg
 import pyarrow as pa
 import redis
 
-from millstream.connectors.deltapath import DeltaPath
 from millstream.errors import Location
 from millstream.sinks.fence import Driver, Turn
-from millstream.sinks.files import FileSink
 from millstream.sinks.postgres import Postgres as PostgresSink
 from millstream.sinks.redis import Redis as RedisSink
 from millstream.sinks.shape import Column, Shape
@@ -128,18 +126,6 @@ def rate(write: Write, batches: Sequence[pa.Table]) -> float:
     return batches[0].num_rows / statistics.median(taken)
 
 
-def fence_ms(sink: Any, rounds: int = 50, pause_s: float = 0.0) -> float:
-    """What a batch of one row costs, in milliseconds, with pauses as between batches."""
-    write, one = ours(sink), batch(0).slice(0, 1)
-    taken = []
-    for number in range(rounds):
-        began = time.monotonic()
-        write(number, one)
-        taken.append(time.monotonic() - began)
-        time.sleep(pause_s)
-    return round(statistics.median(taken) * 1000, 2)
-
-
 def main() -> None:
     report: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     report |= {"keys": KEYS, "rows": KEYS * BATCHES}
@@ -166,15 +152,6 @@ def main() -> None:
                 told[f"ratio to {side}"] = round(found["ours"] / found[side], 1)
             report[name] = told
             print(name, told, flush=True)
-        small: dict[str, Any] = {
-            "Postgres": PostgresSink(postgres.dsn, table="small", key="page"),
-            "SQLite": SQLite(f"{folder}/small.db", key="page"),
-            "Redis": RedisSink(cache.url, prefix="small", key="page"),
-            "Delta": DeltaPath(f"{folder}/delta", key="page"),
-            "files": FileSink(f"{folder}/files"),
-        }
-        report["a batch of one row, ms"] = {name: fence_ms(sink) for name, sink in small.items()}
-        print(report["a batch of one row, ms"])
     (HERE / "results" / "stores.json").write_text(json.dumps(report, indent=2) + "\n")
 
 
