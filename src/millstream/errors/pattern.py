@@ -26,7 +26,8 @@ class TimeBoundMissingError(DeclarationError):
 
 PatternFault = Literal[
     "no_step", "all_optional", "open_end", "too_long", "before_the_first", "no_alternative",
-    "name", "name_twice", "name_of_a_column", "times", "after_match", "after_match_step",
+    "name", "name_twice", "name_of_a_column", "word_of_sql", "times", "after_match",
+    "after_match_step",
 ]  # fmt: skip
 _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
     "no_step": ("it has no step", "add one with .step(…)"),
@@ -48,6 +49,10 @@ _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
     "name_twice": ("two steps are called {got!r}", "give each a name of its own"),
     "name_of_a_column": (
         "the step {got!r} is called as a column of the rows",
+        "give the step another name",
+    ),
+    "word_of_sql": (
+        "a step is called {got!r}, a word of SQL that cannot stand before a column",
         "give the step another name",
     ),
     "times": ("a step has times={got}", "say 2, (1, 3), or (1, None) for any number"),

@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
             lambda: ms.match(spark.readStream.format("rate").load(), of_rate),
         ),
     ]
-    of_rate = ms.pattern(key="value", within="1 hour").step("any", "value > 0")
+    of_rate = ms.pattern(key="value", within="1 hour").step("one", "value > 0")
 
     for kind, look in faults:
         with pytest.raises(kind) as caught:

@@ -14,6 +14,7 @@ from millstream.errors import (
     PatternRefusedError,
     TimeBoundMissingError,
 )
+from millstream.operators.patterns.condition import parse
 from millstream.operators.patterns.program import hold_to_order, skip_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def test_a_pattern_without_a_time_bound_is_refused(within: str | None) -> None:
         ("", "it is empty"),
         ("amount >", "it cannot be read"),
         ("amount > 1; amount > 2", "it is not one condition"),
+        ("amount > 1, amount > 2", "it is not one condition"),
+        ("amount > 1 FROM cards", "it is not one condition"),
         ("sum(amount) > 3", "SUM(amount) is of no step"),
         ("amount > (SELECT max(x) FROM y)", "it holds a query or a window"),
         ("reset.kind = 'x'", "'reset' must not happen, so it has no row"),
@@ -88,6 +91,16 @@ def test_a_condition_sees_earlier_steps_and_its_own_rows_and_structs_but_no_late
         said.without("never", "end.amount = 1").step("end", "amount > 2")
 
 
+@pytest.mark.parametrize("column", ["load", "comment", "desc", "set", "call", "show"])
+def test_a_column_may_be_called_as_a_command_of_sql_is(column: str) -> None:
+    condition = parse(f"{column} > 5 AND {column} > small.{column}", {"small"})
+
+    assert condition.alone is not None
+    assert condition.alone.sql(dialect="spark") == f"{column} > 5"
+    assert condition.compared is not None
+    assert condition.compared.sql(dialect="spark") == f"{column} > small.{column}"
+
+
 def test_steps_that_do_not_fit_together_are_refused() -> None:
     blank = ms.pattern(key="card", within="10 minutes")
     faults: dict[str, Callable[[], object]] = {
@@ -95,6 +108,7 @@ def test_steps_that_do_not_fit_together_are_refused() -> None:
         "two steps are called 'small'": lambda: begun().step("small", "a = 1"),
         "a step is called 'a b'": lambda: begun().step("a b", "a = 1"),
         "a step is called '_a'": lambda: begun().without("_a", "a = 1"),
+        "a step is called 'then', a word of SQL": lambda: begun().step("then", "a = 1"),
         "times=(3, 2)": lambda: begun().step("b", "a = 1", times=(3, 2)),
         "times=-1": lambda: begun().step("b", "a = 1", times=-1),
         "times=0": lambda: begun().step("b", "a = 1", times=0),

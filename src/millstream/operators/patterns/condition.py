@@ -58,6 +58,18 @@ def parse(text: str, steps: Collection[str]) -> Condition:
     return Condition(text, alone, compared)
 
 
+def can_be_told(name: str) -> bool:
+    """Whether a name can stand before a dot, which a word of SQL may not.
+
+    >>> can_be_told("small"), can_be_told("then")
+    (True, False)
+    """
+    try:
+        return references(f"{name}.x") == {name}
+    except NotAConditionError:
+        return False
+
+
 def references(text: str) -> set[str]:
     """Name what stands before a dot in a condition: steps, or columns that are structs.
 
@@ -103,23 +115,52 @@ def aggregates() -> dict[type[exp.Expr], str]:
     }
 
 
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> exp.Expr:
+def read_list(text: str, wanted: str) -> exp.Select:
+    """Read expressions with commas between them, as they stand after SELECT.
+
+    By themselves, some that begin with a word such as `load` would be read as a command.
+
+    Args:
+        text: The expressions.
+        wanted: What they should be.
+
+    Raises:
+        NotAConditionError: They cannot be read, or something else comes with them.
+    """
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
+    if not text.strip():
+        refuse("it is empty")
     try:
-        found = sqlglot.parse(text, dialect="spark")
+        found = sqlglot.parse(f"SELECT {text}", dialect="spark")
     except SqlglotError as error:
         faults = getattr(error, "errors", None) or [{"description": str(error)}]
         told = str(faults[0]["description"]).splitlines()[0].partition(" for <")[0]
         refuse(f"it cannot be read ({told})")
-    if len(found) != 1 or found[0] is None:
-        refuse("it is empty" if not text.strip() else "it is not one condition")
+    query = found[0]
+    if len(found) != 1 or not isinstance(query, exp.Select) or _said(query) != ["expressions"]:
+        refuse(f"it is not {wanted}")
+    return query
+
+
+def _said(query: exp.Select) -> list[str]:
+    return [name for name, value in query.args.items() if value]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> exp.Expr:
+    from sqlglot import exp
+
+    wanted = "one condition"
+    found = read_list(text, wanted).expressions
+    if len(found) != 1:
+        refuse(f"it is not {wanted}")
     if found[0].find(exp.Query, exp.Window):
         refuse("it holds a query or a window")
-    return found[0]
+    condition: exp.Expr = found[0].pop()
+    return condition
 
 
 def _conjuncts(expression: exp.Expr) -> Iterator[exp.Expr]:

@@ -179,13 +179,20 @@ class Pattern:
         return [*found, *((v, known) for v in self.pending)]
 
     def _held(self) -> Mapping[str, int]:
-        from millstream.operators.patterns.condition import NotAConditionError, parse, references
+        from millstream.operators.patterns.condition import (
+            NotAConditionError,
+            can_be_told,
+            parse,
+            references,
+        )
 
         every = [variable for variable, _ in self.conditions()]
         unseen = {v.name for step in self.steps for v in step.without} | {
             v.name for v in self.pending
         }
         for variable, known in self.conditions():
+            if variable.name not in unseen and not can_be_told(variable.name):
+                raise PatternRefusedError("word_of_sql", got=variable.name, at=variable.at)
             try:
                 parse(variable.condition, known)
                 dotted = references(variable.condition)

@@ -19,8 +19,10 @@ from pyspark.sql.types import (
 
 from millstream.errors import Location, SelectRefusedError
 from millstream.operators.patterns.condition import (
+    NotAConditionError,
     aggregates,
     path_of,
+    read_list,
     step_references,
 )
 from millstream.spark.words import words_of
@@ -85,15 +87,10 @@ class Selection:
             self._refuse(words_of(error))
 
     def _parsed(self) -> exp.Select:
-        from sqlglot import exp, parse_one
-        from sqlglot.errors import SqlglotError
-
         try:
-            query = parse_one(f"SELECT {self.text}", dialect="spark")
-        except SqlglotError:
-            self._refuse("it cannot be read")
-        if not isinstance(query, exp.Select) or set(_said(query)) != {"expressions"}:
-            self._refuse("it is not a list of columns")
+            query = read_list(self.text, "a list of columns")
+        except NotAConditionError as error:
+            self._refuse(str(error))
         for expression in query.expressions:
             if not expression.alias_or_name:
                 self._refuse(f"{expression.sql(dialect='spark')} has no name")
@@ -145,10 +142,6 @@ class Selection:
 
     def _refuse(self, why: str) -> NoReturn:
         raise SelectRefusedError(self.text, why=why, at=self.at)
-
-
-def _said(query: exp.Select) -> list[str]:
-    return [name for name, value in query.args.items() if value]
 
 
 def _replace(call: exp.Expr, name: str) -> None:
