@@ -11,25 +11,21 @@ from millstream.errors import AmbiguousColumnError, UnknownColumnError
 from millstream.lake.sql.call import Call
 from millstream.lake.sql.cast import cast
 from millstream.lake.sql.function import FUNCTIONS
-from millstream.lake.sql.number import exact, reckon_decimals
+from millstream.lake.sql.like import like, regexp_like
+from millstream.lake.sql.reckon import reckon
 from millstream.lake.sql.refusal import place, refuse
-from millstream.lake.sql.regex import to_re2
 from millstream.lake.sql.scope import Scope, Typed
 from millstream.lake.sql.types import (
     BOOLEAN,
-    DOUBLE,
-    INT,
     INTEGRAL,
     ORDERED,
     STRING,
-    TEMPORAL,
     VOID,
     Type,
-    array,
     common,
-    decimal,
 )
 from millstream.lake.sql.window import translate_window
+from millstream.lake.sql.written import interval, literal, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,10 +48,6 @@ _RECKONED: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
-_NAMES = {"varchar": "string", "char": "string", "text": "string", "timestamptz": "timestamp",
-          "timestampltz": "timestamp", "timestampntz": "timestamp_ntz"}  # fmt: skip
-_DAY_TIME = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400,
-             "millisecond": 1e-3, "microsecond": 1e-6}  # fmt: skip
 _ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Between: {"low", "high"},
     exp.Boolean: set(),
@@ -77,7 +69,6 @@ _ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Window: {"partition_by", "order", "spec", "over"},
 }
 """What else than operands we know of a node; anything more would change its meaning unseen."""
-_LITERAL_INT, _LITERAL_BIGINT = 2**31, 2**63
 
 
 class Expressions:
@@ -178,20 +169,7 @@ class Expressions:
         raise UnknownColumnError(name, known=[own for own, _ in value.type.parts], at=place(node))
 
     def _literal(self, node: exp.Literal, scope: Scope) -> Typed:  # noqa: ARG002
-        said = str(node.this)
-        if node.is_string:
-            return Typed("'" + said.replace("'", "''") + "'", STRING, said)
-        if re.fullmatch(r"\d+", said):
-            number = int(said)
-            if number < _LITERAL_BIGINT:
-                kind = INT if number < _LITERAL_INT else Type("bigint")
-                return Typed(f"CAST({number} AS {kind.duck})", kind, number)
-        elif "e" in said.lower():
-            return Typed(f"CAST({said} AS DOUBLE)", DOUBLE)
-        digits = said.replace(".", "").lstrip("0")
-        scale = len(said.partition(".")[2])
-        kind = decimal(max(len(digits), scale, 1), scale)
-        return Typed(f"CAST('{said}' AS {kind.duck})", kind)
+        return literal(node)
 
     def _null(self, node: exp.Null, scope: Scope) -> Typed:  # noqa: ARG002
         return Typed("NULL", VOID)
@@ -203,18 +181,7 @@ class Expressions:
         return Typed(f"unhex('{node.this}')", Type("binary"))
 
     def _interval(self, node: exp.Interval, scope: Scope) -> Typed:  # noqa: ARG002
-        unit = node.unit.name.lower().removesuffix("s") if isinstance(node.unit, exp.Var) else ""
-        amount = node.this
-        if not isinstance(amount, exp.Literal) or not re.fullmatch(r"-?\d+(\.\d+)?", amount.name):
-            refuse(node)
-        if unit in ("month", "year", "quarter") and "." not in amount.name:
-            months = int(amount.name) * {"month": 1, "quarter": 3, "year": 12}[unit]
-            return Typed(f"to_months({months})", Type("interval month"))
-        if unit not in _DAY_TIME or ("." in amount.name and unit != "second"):
-            refuse(node)
-        micros = round(float(amount.name) * _DAY_TIME[unit] * 1_000_000)
-        whole_days = unit in ("day", "week")
-        return Typed(f"to_microseconds({micros})", Type("interval"), "days" if whole_days else None)
+        return interval(node)
 
     def _paren(self, node: exp.Paren, scope: Scope) -> Typed:
         inner = self.translate(node.this, scope)
@@ -290,65 +257,24 @@ class Expressions:
         return Typed(f"({text})", types[0])
 
     def _like(self, node: exp.Like, scope: Scope) -> Typed:
-        return self._pattern(node, scope, "LIKE")
+        return like(self, node, scope, "LIKE")
 
     def _ilike(self, node: exp.ILike, scope: Scope) -> Typed:
-        return self._pattern(node, scope, "ILIKE")
+        return like(self, node, scope, "ILIKE")
 
     def _escape(self, node: exp.Escape, scope: Scope) -> Typed:
         if not isinstance(node.this, exp.Like) or not isinstance(node.expression, exp.Literal):
             refuse(node)
-        return self._pattern(node.this, scope, "LIKE", escape=node.expression.name)
-
-    def _pattern(self, node: exp.Binary, scope: Scope, word: str, *, escape: str = "\\") -> Typed:
-        value, pattern = self.translate(node.this, scope), self.translate(node.expression, scope)
-        said = pattern.literal
-        if not isinstance(said, str) or (word == "ILIKE" and not said.isascii()):
-            refuse(node, f"{word} with a pattern that is not written out")
-        bare = re.sub(re.escape(escape) + "[" + re.escape(escape) + "%_]", "", said)
-        if escape in bare or len(escape) != 1:
-            refuse(node)
-        text = self.to(value, STRING, node)
-        if word == "ILIKE":
-            text = f"lower_case({text})"
-            pattern = Typed(pattern.text.lower(), STRING)
-        mark = escape.replace("'", "''")
-        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-        return Typed(f"({text} {word} {pattern.text} ESCAPE '{mark}')", BOOLEAN)
+        return like(self, node.this, scope, "LIKE", escape=node.expression.name)
 
     def _regexp_like(self, node: exp.RegexpLike, scope: Scope) -> Typed:
-        value, pattern = self.translate(node.this, scope), self.translate(node.expression, scope)
-        said = to_re2(pattern.literal, is_search=True) if isinstance(pattern.literal, str) else None
-        if said is None:
-            refuse(node, f"regular expression {node.expression.sql('spark')}")
-        said = said.replace("'", "''")
-        word = "NOT " if node.args.get("negate") else ""
-        return Typed(f"({word}regexp_matches({self.to(value, STRING, node)}, '{said}'))", BOOLEAN)
+        return regexp_like(self, node, scope)
 
     # Numbers
 
     def _reckon(self, node: exp.Expr, sign: str, scope: Scope) -> Typed:
         left, right = (self.translate(side, scope) for side in (node.this, node.expression))
-        return self.reckon(sign, left, right, node)
-
-    def reckon(self, sign: str, left: Typed, right: Typed, node: exp.Expr) -> Typed:
-        """Add, subtract, multiply or divide."""
-        if "interval" in left.type.kind + right.type.kind or {left.type.kind, right.type.kind} & {
-            *TEMPORAL
-        }:
-            return self._shift(sign, left, right, node)
-        if VOID in (left.type, right.type) or not (left.type.is_numeric and right.type.is_numeric):
-            refuse(node, f"{left.type} {sign} {right.type}")
-        kinds = {left.type.kind, right.type.kind}
-        if "decimal" in kinds and not kinds & {"float", "double"}:
-            return reckon_decimals(sign, exact(left), exact(right))
-        (one, other), kind = self.alike([left, right], node)
-        if sign == "/":
-            one, other = (self.to(v, DOUBLE, node) for v in (left, right))
-            return Typed(f"divided({one}, {other})", DOUBLE)
-        if sign == "%":
-            return Typed(f"remainder({one}, {other})", kind)
-        return Typed(f"({one} {sign} {other})", kind)
+        return reckon(self, sign, left, right, node)
 
     def _int_div(self, node: exp.IntDiv, scope: Scope) -> Typed:
         sides = [self.translate(side, scope) for side in (node.this, node.expression)]
@@ -377,26 +303,6 @@ class Expressions:
         if kind.kind not in INTEGRAL:
             refuse(node)
         return Typed(f"({one} {sign} {other})", kind)
-
-    def _shift(self, sign: str, left: Typed, right: Typed, node: exp.Expr) -> Typed:
-        """Reckon with moments and spans of time."""
-        kinds = (left.type.kind, right.type.kind)
-        if sign == "+" and kinds[0].startswith("interval") and kinds[1] in TEMPORAL:
-            return self._shift(sign, right, left, node)
-        if kinds == ("interval", "interval") and sign in "+-":
-            both = "days" if left.literal and right.literal else None
-            return Typed(f"({left.text} {sign} {right.text})", left.type, both)
-        if sign in "+-" and kinds[0] in TEMPORAL and kinds[1].startswith("interval"):
-            kind = left.type
-            if kind.kind == "date" and kinds[1] == "interval" and right.literal != "days":
-                left = Typed(self.to(left, Type("timestamp"), node), Type("timestamp"))
-                kind = left.type
-            return Typed(f"CAST({left.text} {sign} {right.text} AS {kind.duck})", kind)
-        if sign in "+-" and kinds[0] == "date" and kinds[1] in ("int", "smallint", "tinyint"):
-            return Typed(f"({left.text} {sign} {right.text})", left.type)
-        if sign == "-" and set(kinds) <= {"timestamp"}:
-            return Typed(f"({left.text} - {right.text})", Type("interval"))
-        return refuse(node, f"{left.type} {sign} {right.type}")
 
     # Text, choices and casts
 
@@ -502,16 +408,3 @@ class Expressions:
 
     def _current_timestamp(self, node: exp.CurrentTimestamp, scope: Scope) -> Typed:  # noqa: ARG002
         return Typed("now()", Type("timestamp"))
-
-
-def type_of(written: exp.DataType) -> Type | None:
-    """Read a type as SQL writes it; None if we have none such."""
-    name = _NAMES.get(written.this.value.lower(), written.this.value.lower())
-    if name == "decimal":
-        sizes = [int(part.name) for part in written.expressions] or [10]
-        return decimal(sizes[0], sizes[1] if len(sizes) > 1 else 0)
-    if name == "array" and written.expressions:
-        element = type_of(written.expressions[0])
-        return array(element) if element else None
-    kind = Type(name)
-    return kind if kind.is_known and name not in ("struct", "map", "array", "interval") else None

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from millstream.lake.sql.refusal import refuse
 from millstream.lake.sql.types import Type
+from millstream.lake.sql.written import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,8 +148,6 @@ class _Namer:
         return f"concat({self.name(node.this)}, {self.name(node.expression)})"
 
     def _cast(self, node: exp.Cast) -> str:
-        from millstream.lake.sql.expression import type_of
-
         wanted = type_of(node.to) or Type("unknown")
         if (
             isinstance(node.this, exp.Literal)

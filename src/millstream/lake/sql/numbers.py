@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.lake.sql.call import Call, Function, plainly
 from millstream.lake.sql.cast import cast
+from millstream.lake.sql.reckon import reckon
 from millstream.lake.sql.scope import Typed
 from millstream.lake.sql.types import (
     BIGINT,
@@ -55,7 +56,7 @@ def _round(call: Call) -> Typed:
 
 
 def _remainder(call: Call) -> Typed:
-    return call.expressions.reckon("%", call.value(0), call.value(1), call.node)
+    return reckon(call.expressions, "%", call.value(0), call.value(1), call.node)
 
 
 def _pmod(call: Call) -> Typed:
