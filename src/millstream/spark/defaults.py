@@ -42,6 +42,9 @@ _EVERYWHERE = {
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled": "true",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    # Where two operators of a query have the same input, the second would read what the first has
+    # shuffled, and Spark tells watermarks no further than to there: it would wait for ever.
+    "spark.sql.exchange.reuse": "false",
     # Of real time: how far it has come is noted at most this often; Spark's own least is 5 s.
     "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
     # Python: a record may be 10 MB, so a batch of them is bounded in bytes as well.
@@ -97,6 +100,7 @@ OWNED: Mapping[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": "a checkpoint is written in one step or not",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "damage is found by it",
     **{name: _STATE for name in _EVERYWHERE if name.startswith("spark.sql.streaming.stateStore.")},
+    "spark.sql.exchange.reuse": _LOSES_ROWS,
     "spark.sql.streaming.multipleWatermarkPolicy": _WRONG_ROWS,
     "spark.sql.streaming.unsupportedOperationCheck": _WRONG_ROWS,
     "spark.sql.streaming.statefulOperator.checkCorrectness.enabled": _WRONG_ROWS,
