@@ -11,6 +11,7 @@ from tests.alert.course import DiesError, Outcome, run_course
 from tests.alert.notices import Scene, alert, row
 
 import millstream as ms
+from millstream.alert import deliver
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.crash import DELIVERY_POINTS, armed
 from millstream.errors import OvertakenError
@@ -139,7 +140,7 @@ def test_what_fails_is_tried_again_later_each_time_and_then_put_aside(
     while "pending" in states(scene) or not hook.received:
         driver.drain()
         deliveries = Deliveries(scene.home.alerts)
-        next_at = deliveries.next_at()
+        next_at = deliveries.next_at("unpicked", "webhook")
         deliveries.close()
         if next_at is not None:
             waits.append(next_at - scene.at)
@@ -293,11 +294,47 @@ def test_while_it_runs_it_tells_at_once_and_one_that_hangs_does_not_hold_up_the_
     assert len(slow.keys) == 1
 
 
+def test_the_end_of_a_run_does_not_wait_for_every_notice_of_a_destination_that_hangs(
+    scene: Scene, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "_WAITS_AT_END_S", 1.0)
+    scene.commit(*[row(f"o{n}") for n in range(30)])
+    with Hook() as slow:
+        slow.replies.extend([Reply(hangs=True)] * 100)
+        to = (ms.Webhook(slow.address, timeout="300 ms"), ms.Webhook(hook.address))
+        driver = scene.driver(alert(*to))
+        began = time.monotonic()
+        driver.finish()
+        driver.close()
+        took = time.monotonic() - began
+
+    assert took < 6, "thirty notices that hang take nine seconds"
+    assert states(scene) == {"delivered": 30, "pending": 30}
+    assert len(hook.keys) == 30
+
+
+def test_a_destination_that_fails_is_left_alone_and_then_told_everything(
+    scene: Scene, hook: Hook
+) -> None:
+    hook.replies.append(Reply(503))
+    scene.commit(row("o1"), row("o2"), row("o3"))
+    driver = scene.driver(alert(ms.Webhook(hook.address)))
+
+    driver.drain()
+    assert len(hook.received) == 1
+    scene.at += 10
+    driver.drain()
+
+    driver.close()
+    assert states(scene) == {"delivered": 3}
+    assert len(hook.received) == 4
+
+
 def test_whatever_fails_and_whenever_it_dies_every_row_is_told_under_one_key(
     tmp_path: Path,
 ) -> None:
     total = Outcome()
-    for seed in range(8):
+    for seed in range(12):
         total.plus(run_course(tmp_path / str(seed), seed))
 
     assert (total.lost, total.rekeyed, total.by_zombies, total.untold) == (0, 0, 0, 0)

@@ -80,20 +80,19 @@ class Deliverer:
         self._thread.start()
 
     def drain(self, *, within_s: float = 0) -> None:
-        """Tell all there is; wait so long for destinations that fail.
+        """Tell all there is, to all destinations at once; wait so long for those that fail.
 
         Raises:
             OvertakenError: A later driver was here.
         """
         until = time.monotonic() + within_s
         self.take_in()
-        self.tell_due()
-        while (next_at := self._deliveries.next_at()) is not None:
-            wait = max(next_at - self._now(), 0)
-            if time.monotonic() + wait > until:
-                break
-            time.sleep(wait)
-            self.tell_due()
+        if not self._lines:
+            return
+        with ThreadPoolExecutor(len(self._lines), thread_name_prefix="alerts") as pool:
+            told = [pool.submit(self._tell_out, line, until) for line in self._lines]
+        for each in told:
+            each.result()
 
     def finish(self) -> None:
         """Tell what is left at the end of a run; what fails then is told by the next one."""
@@ -131,21 +130,29 @@ class Deliverer:
                 self._deliveries.enter(identity, news, destinations, self._now())
                 reach("alert_taken", self._home.path, name, news.position.version)
 
-    def tell_due(self) -> None:
-        """Tell everyone what is due now, one after another.
+    def _tell_out(self, line: Line, until: float) -> None:
+        """Tell a destination all that waits for it, and leave it alone a while when it fails."""
+        rest_s = 0.0
+        while (next_at := self._deliveries.next_at(line.alert, line.destination)) is not None:
+            wait = max(next_at - self._now(), rest_s)
+            if wait > 0 and time.monotonic() + wait > until:
+                return
+            time.sleep(max(wait, 0))
+            rest_s = self._tell_until_it_fails(line)
 
-        Raises:
-            OvertakenError: A later driver was here.
-        """
-        for line in self._lines:
-            # What fails is due later: this ends.
-            while (due := self._due(line)) is not None:
-                self._tell_one(line, due)
+    def _tell_until_it_fails(self, line: Line) -> float:
+        """Tell what is due; give how long the destination is to be left alone then."""
+        # What fails is due later: this ends.
+        while (due := self._due(line)) is not None:
+            if rest_s := self._tell_one(line, due):
+                return rest_s
+        return 0.0
 
-    def _tell_one(self, line: Line, due: Due) -> None:
+    def _tell_one(self, line: Line, due: Due) -> float:
+        """Tell a notice; give how long to leave the destination alone if it fails, else 0."""
         if due.is_silenced:
             self._deliveries.note(due, line.destination, "silenced", done_at=self._now())
-            return
+            return 0.0
         # The last moment to find out that another driver tells it.
         self._hold()
         self._deliveries.hold()
@@ -153,22 +160,22 @@ class Deliverer:
         try:
             line.courier.tell(due.notice)
         except NotToldError as refusal:
-            self._failed(line, due, refusal, began)
-            return
+            return self._failed(line, due, refusal, began)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            self._failed(line, due, NotToldError(why), began)
-            return
+            return self._failed(line, due, NotToldError(why), began)
         reach("alert_sent", self._home.path, line.alert)
         facts = {"attempts": due.attempts + 1, "done_at": self._now(), "reason": ""}
         self._deliveries.note(due, line.destination, "delivered", **facts)
         self._told.discard(f"{line.alert} {line.destination}")
         reach("alert_told", self._home.path, line.alert)
+        return 0.0
 
-    def _failed(self, line: Line, due: Due, refusal: NotToldError, began: float) -> None:
+    def _failed(self, line: Line, due: Due, refusal: NotToldError, began: float) -> float:
         attempts = due.attempts + 1
         first_at = due.first_at if due.first_at is not None else began
-        next_at = began + pause_s(attempts, due.notice.id, refusal.after)
+        rest_s = pause_s(attempts, due.notice.id, refusal.after)
+        next_at = began + rest_s
         is_dead = not refusal.again or next_at - first_at > line.retry_for.total_seconds()
         state, reason = "dead" if is_dead else "pending", concealed(str(refusal))
         facts = {"attempts": attempts, "first_at": first_at, "next_at": next_at, "reason": reason}
@@ -179,6 +186,8 @@ class Deliverer:
         elif (of_line := f"{line.alert} {line.destination}") not in self._told:
             self._told.add(of_line)
             self._tell(Event("alert_waits", line.alert, f"{told}; it is tried again"))
+        # An answer that cannot change is about the notice, not about who gives it.
+        return rest_s if refusal.again else 0.0
 
     def _work(self) -> None:
         busy: set[Line] = set()

@@ -174,9 +174,13 @@ class Deliveries:
         is_silenced = any(silence.covers(notice) for silence in self.silences(now))
         return Due(seq, notice, attempts, first_at, is_silenced)
 
-    def next_at(self) -> float | None:
-        """Say when the next notice is to be told; None if none is pending."""
-        [(first,)] = self._all("SELECT min(next_at) FROM delivery WHERE state = 'pending'")
+    def next_at(self, alert: str, destination: str) -> float | None:
+        """Say when a destination is to be told next; None if nothing waits for it."""
+        query = (
+            "SELECT min(d.next_at) FROM delivery d JOIN notice n ON n.seq = d.notice "
+            "WHERE d.state = 'pending' AND n.alert = ? AND d.destination = ?"
+        )
+        [(first,)] = self._all(query, alert, destination)
         return None if first is None else float(first)
 
     def note(self, due: Due, destination: str, state: str, **facts: Any) -> None:
