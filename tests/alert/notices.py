@@ -53,8 +53,11 @@ class Scene:
         return Scene(Home.at(folder))
 
     def commit(self, *rows: dict[str, Any]) -> None:
+        self.commit_to("unpicked", *rows)
+
+    def commit_to(self, name: str, *rows: dict[str, Any]) -> None:
         table = pa.Table.from_pylist(list(rows), SCHEMA)
-        write_deltalake(str(self.home.table("unpicked")), table, mode="append")
+        write_deltalake(str(self.home.table(name)), table, mode="append")
 
     def commit_all(self, batches: Iterable[Iterable[dict[str, Any]]]) -> None:
         for batch in batches:

@@ -3,9 +3,12 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.alert.course import DiesError, Outcome, run_course
 from tests.alert.notices import Scene, alert, row
@@ -254,6 +257,47 @@ def test_an_outbox_that_is_computed_anew_tells_only_what_is_new(scene: Scene, ho
 
     assert [each.body["row"]["order"] for each in hook.received[3:]] == ["o3", "o1"]
     assert len(hook.keys) == 5
+
+
+def test_text_that_is_not_utf8_is_told_by_its_bytes_and_the_rows_beside_it_too(
+    scene: Scene, hook: Hook
+) -> None:
+    scene.commit(row("o1"), row("o2"), row("o3"))
+    [file] = scene.home.table("unpicked").glob("*.parquet")
+    odd = pa.array([b"o1", b"o\xff", b"o\xfe"]).cast(pa.string(), safe=False)
+    pq.write_table(pq.ParquetFile(file).read().set_column(0, "order", odd), file)
+    driver = scene.driver(alert(ms.Webhook(hook.address)))
+
+    driver.drain()
+    driver.drain()
+
+    driver.close()
+    told = sorted(each.body["row"]["order"] for each in hook.received)
+    assert told == ["o1", r"o\xfe", r"o\xff"]
+    [event] = scene.events
+    assert (event.kind, event.query) == ("alert_waits", "unpicked")
+    assert "text that is not UTF-8" in event.detail
+
+
+def test_an_outbox_that_cannot_be_read_keeps_no_other_alert_from_being_told(
+    scene: Scene, hook: Hook
+) -> None:
+    scene.commit(row("o1"))
+    [file] = scene.home.table("unpicked").glob("*.parquet")
+    good = file.read_bytes()
+    file.write_bytes(b"PAR1 is broken PAR1")
+    scene.commit_to("late", row("o2"))
+    driver = scene.driver(alert(ms.Webhook(hook.address)))
+    driver.add(replace(alert(ms.Webhook(hook.address)), name="late"), "at")
+
+    driver.drain()
+    assert [each.body["alert"] for each in hook.received] == ["late"]
+    file.write_bytes(good)
+    driver.drain()
+
+    driver.close()
+    assert [each.body["alert"] for each in hook.received] == ["late", "unpicked"]
+    assert [event.query for event in scene.events] == ["unpicked"]
 
 
 def test_without_its_record_of_deliveries_everything_is_told_again_under_the_same_keys(

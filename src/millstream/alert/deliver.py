@@ -30,6 +30,10 @@ _LOOK_EVERY_S = 0.2
 _MOST_AT_ONCE = 8
 _WAITS_AT_END_S = 10.0
 """How long the end of a run waits for destinations that fail; what is left is told next time."""
+_REWORDED = (
+    r"a row has text that is not UTF-8, or a time outside the years 1 to 9999: such bytes are told "
+    r"as \xff, such times as text"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Deliverer:
         self._lines: list[Line] = []
         self._halt = threading.Event()
         self._thread: threading.Thread | None = None
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def add(self, alert: Alert, event_time: str | None) -> None:
         """Take an alert on; by which column its cooldown goes, whoever has its answer knows."""
@@ -125,10 +129,22 @@ class Deliverer:
         Raises:
             OvertakenError: A later driver was here.
         """
-        for name, (identity, outbox, destinations) in self._outboxes.items():
-            for news in outbox.since(self._deliveries.position(name)):
-                self._deliveries.enter(identity, news, destinations, self._now())
-                reach("alert_taken", self._home.path, name, news.position.version)
+        for name in self._outboxes:
+            # What one outbox cannot give does not keep the others from being told.
+            try:
+                self._take_in(name)
+            except OvertakenError:
+                raise
+            except Exception as error:
+                self._wonder(error, name)
+
+    def _take_in(self, name: str) -> None:
+        identity, outbox, destinations = self._outboxes[name]
+        for news in outbox.since(self._deliveries.position(name)):
+            self._deliveries.enter(identity, news, destinations, self._now())
+            reach("alert_taken", self._home.path, name, news.position.version)
+            if news.is_reworded:
+                self._once(name, _REWORDED)
 
     def _tell_out(self, line: Line, until: float) -> None:
         """Tell a destination all that waits for it, and leave it alone a while when it fails."""
@@ -167,7 +183,7 @@ class Deliverer:
         reach("alert_sent", self._home.path, line.alert)
         facts = {"attempts": due.attempts + 1, "done_at": self._now(), "reason": ""}
         self._deliveries.note(due, line.destination, "delivered", **facts)
-        self._told.discard(f"{line.alert} {line.destination}")
+        self._told.discard((line.alert, line.destination))
         reach("alert_told", self._home.path, line.alert)
         return 0.0
 
@@ -183,7 +199,7 @@ class Deliverer:
         told = f"{line.destination} is not told {due.notice.id[:12]}: {reason}"
         if is_dead:
             self._tell(Event("alert_dead", line.alert, told))
-        elif (of_line := f"{line.alert} {line.destination}") not in self._told:
+        elif (of_line := (line.alert, line.destination)) not in self._told:
             self._told.add(of_line)
             self._tell(Event("alert_waits", line.alert, f"{told}; it is tried again"))
         # An answer that cannot change is about the notice, not about who gives it.
@@ -218,10 +234,12 @@ class Deliverer:
     def _due(self, line: Line) -> Due | None:
         return self._deliveries.due(line.alert, line.destination, self._now())
 
-    def _wonder(self, error: Exception) -> None:
+    def _wonder(self, error: Exception, about: str = "alerts") -> None:
         """Tell, once, of what should not happen; it is tried again at the next look."""
         is_ours = isinstance(error, MillstreamError)
-        told = str(error) if is_ours else f"{type(error).__name__}: {error}"
-        if told not in self._told:
-            self._told.add(told)
-            self._tell(Event("alert_waits", "alerts", concealed(told)))
+        self._once(about, str(error) if is_ours else f"{type(error).__name__}: {error}")
+
+    def _once(self, about: str, told: str) -> None:
+        if (about, told) not in self._told:
+            self._told.add((about, told))
+            self._tell(Event("alert_waits", about, concealed(told)))

@@ -33,6 +33,8 @@ class News:
     position: Position
     is_whole: bool
     """Whether these are all rows of the table, those that were read before among them."""
+    is_reworded: bool = False
+    """Whether something in them could only be told in other words."""
 
 
 class Outbox:
@@ -60,15 +62,15 @@ class Outbox:
         begins, self._is_held = (0 if last is None else last.version + 1), True
         is_same = last is None or last.table == known
         if not is_same or not versions(self._path).start <= begins <= newest + 1:
-            rows = tuple(_rows([table.to_pyarrow_table()]))
-            yield News(rows, Position(known, newest), is_whole=True)
+            yield _news([table.to_pyarrow_table()], Position(known, newest), is_whole=True)
             return
-        rows = ()
+        tables: list[pa.Table] = []
         for version in range(begins, newest + 1):
-            rows += tuple(_rows(_tables(files_added(self._path, version) or ())))
-            if len(rows) >= _MOST_ROWS or version == newest:
-                yield News(rows, Position(known, version), is_whole=False)
-                rows = ()
+            tables += _tables(files_added(self._path, version) or ())
+            is_enough = sum(table.num_rows for table in tables) >= _MOST_ROWS
+            if is_enough or version == newest:
+                yield _news(tables, Position(known, version), is_whole=False)
+                tables = []
 
 
 def _tables(files: Iterable[Path]) -> Iterator[pa.Table]:
@@ -78,8 +80,9 @@ def _tables(files: Iterable[Path]) -> Iterator[pa.Table]:
         yield pq.ParquetFile(file).read()
 
 
-def _rows(tables: Iterable[pa.Table]) -> Iterator[Mapping[str, Any]]:
-    from millstream.sinks.store.value import as_objects
+def _news(tables: Iterable[pa.Table], position: Position, *, is_whole: bool) -> News:
+    from millstream.alert.row import objects_of
 
-    for table in tables:
-        yield from as_objects(table)
+    read = [objects_of(table) for table in tables]
+    rows = tuple(row for objects, _ in read for row in objects)
+    return News(rows, position, is_whole, any(is_reworded for _, is_reworded in read))
