@@ -3,7 +3,8 @@ from __future__ import annotations
 import socketserver
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.alert.notices import AT, NOTICE
@@ -106,3 +107,31 @@ def test_a_password_is_neither_shown_nor_sent_in_the_clear() -> None:
     assert len(faults) == 2
     assert "with sender='app'" in faults[0]
     assert "with security='none'" in faults[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"security": "STARTTLS", "password": "hunter24"}, "with security='STARTTLS'"),
+        ({"security": "ssl"}, "with security='ssl'"),
+        ({"timeout": "soon"}, "with timeout='soon'"),
+        ({"timeout": "0s"}, "with timeout='0s'"),
+        ({"port": 0}, "with port='0'"),
+        ({"port": 65_536}, "with port='65536'"),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_found_without_the_network(
+    options: dict[str, Any], fault: str
+) -> None:
+    [found] = replace(mail(), **options).alert_faults("unpicked", AT)
+
+    assert fault in str(found)
+
+
+def test_a_server_is_not_asked_at_all_with_a_security_that_does_not_exist(tmp_path: Path) -> None:
+    said: list[str] = []
+    odd: Any = {"security": "STARTTLS", "user": "ann", "password": "hunter25"}
+    with server({}, said) as port, pytest.raises(NotToldError, match="none, starttls, tls"):
+        replace(mail(port), **odd).courier(tmp_path).tell(NOTICE)
+
+    assert said == []

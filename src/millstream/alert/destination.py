@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from millstream.errors import DestinationRefusedError
 from millstream.model.destination import Destination
+from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import timedelta
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from millstream.errors import Location, MillstreamError
     from millstream.model.destination import Courier, Topic
 
 _FIRST_PAUSE_S = 1.0
@@ -42,6 +45,17 @@ def names_of(destinations: Sequence[Destination | Topic]) -> list[str]:
         met[kind] += 1
         names.append(kind if met[kind] == 1 else f"{kind} {met[kind]}")
     return names
+
+
+def timeout_faults(timeout: str, alert: str, at: Location) -> Iterator[MillstreamError]:
+    """A timeout that is no length of time, or none at all."""
+    try:
+        is_time = parse_duration(timeout) > timedelta()
+    except ValueError:
+        is_time = False
+    if not is_time:
+        expected = 'a length of time such as "10 seconds"'
+        yield DestinationRefusedError("timeout", timeout, alert=alert, expected=expected, at=at)
 
 
 def open_courier(destination: Destination | Topic, place: Path) -> Courier:

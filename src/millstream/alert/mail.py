@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotToldError, timeout_faults
 from millstream.errors import DestinationRefusedError, conceal
 from millstream.model.duration import parse_duration
 from millstream.settings.secret import Secret, revealed
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _HIDDEN = "***"
 _FOR_GOOD = 500
+_LAST_PORT = 65_535
+_SECURITIES = ("none", "starttls", "tls")
 _LINE_BREAKS = str.maketrans({"\r": " ", "\n": " "})
 
 
@@ -49,7 +51,7 @@ class Email:
             object.__setattr__(self, "password", Secret(self.password, _HIDDEN))
 
     def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:
-        """Nobody to write to, or a password that would be sent for anyone to read."""
+        """Nobody to write to, no way to, or a password that would be sent for anyone to read."""
         for option, addresses in (("to", self.to), ("sender", (self.sender,))):
             for address in addresses or ("",):
                 if "@" not in address or any(c in address for c in "\r\n"):
@@ -57,11 +59,18 @@ class Email:
                     yield DestinationRefusedError(
                         option, address, alert=alert, expected=expected, at=at
                     )
-        if self.password and self.security == "none":
-            expected = '"starttls" or "tls" with a password'
-            yield DestinationRefusedError(
-                "security", self.security, alert=alert, expected=expected, at=at
-            )
+        for option, got, expected in self._wrong():
+            yield DestinationRefusedError(option, got, alert=alert, expected=expected, at=at)
+        yield from timeout_faults(self.timeout, alert, at)
+
+    def _wrong(self) -> Iterator[tuple[str, str, str]]:
+        """Give options, what they are, and what to write instead."""
+        if self.security not in _SECURITIES:
+            yield "security", str(self.security), '"starttls", "tls" or "none"'
+        elif self.password and self.security == "none":
+            yield "security", self.security, '"starttls" or "tls" with a password'
+        if self.port not in range(1, _LAST_PORT + 1):
+            yield "port", str(self.port), f"a number from 1 to {_LAST_PORT}"
 
     def courier(self, place: Path) -> MailCourier:  # noqa: ARG002
         """Take note of the server; nothing is asked yet."""
@@ -103,6 +112,10 @@ class MailCourier:
 
     def _server(self) -> smtplib.SMTP:
         mail, seconds = self._mail, parse_duration(self._mail.timeout).total_seconds()
+        if mail.security not in _SECURITIES:
+            # Whoever does not ask `alert_faults` must not send a password for anyone to read.
+            why = f"security={mail.security!r} is none of {', '.join(_SECURITIES)}"
+            raise NotToldError(why)
         if mail.security == "tls":
             context = ssl.create_default_context()
             server: smtplib.SMTP = smtplib.SMTP_SSL(

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotToldError, timeout_faults
 from millstream.alert.post import SCHEMES, Poster
 from millstream.errors import DestinationRefusedError, conceal
 from millstream.model.duration import parse_duration
@@ -77,13 +77,7 @@ class Webhook:
             if not _HEADER.fullmatch(name) or any(c in revealed(value) for c in "\r\n\0"):
                 expected = "a name and one line of text"
                 yield DestinationRefusedError("headers", name, expected=expected, **facts)  # type: ignore[arg-type]
-        try:
-            is_time = parse_duration(self.timeout) > timedelta()
-        except ValueError:
-            is_time = False
-        if not is_time:
-            expected = 'a length of time such as "10 seconds"'
-            yield DestinationRefusedError("timeout", self.timeout, expected=expected, **facts)  # type: ignore[arg-type]
+        yield from timeout_faults(self.timeout, alert, at)
 
     def courier(self, place: Path) -> WebhookCourier:  # noqa: ARG002
         """Take note of the address; nothing is asked yet."""
