@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+ANN = "rcpt TO:<ann@example.org>"
+BOB = "rcpt TO:<bob@example.org>"
+
 
 @contextmanager
 def server(answers: dict[str, str], said: list[str]) -> Iterator[int]:
@@ -34,7 +37,7 @@ def server(answers: dict[str, str], said: list[str]) -> Iterator[int]:
                     continue
                 verb = line.partition(" ")[0].partition(":")[0].upper()
                 usual = {"DATA": "354 go on", "QUIT": "221 bye"}.get(verb, "250 ok")
-                answer = answers.get(verb, usual)
+                answer = answers.get(line, answers.get(verb, usual))
                 in_text = answer.startswith("354")
                 self.wfile.write(f"{answer}\r\n".encode())
                 if verb == "QUIT":
@@ -69,7 +72,13 @@ def test_a_notice_is_sent_to_everyone_under_its_id(tmp_path: Path) -> None:
     ("answers", "again", "why"),
     [
         ({"MAIL": "451 later"}, True, "answered 451 later"),
-        ({"RCPT": "550 nobody"}, False, "answered 550 nobody"),
+        (
+            {"RCPT": "550 nobody"},
+            False,
+            "ann@example.org: answered 550 nobody; bob@example.org: answered 550 nobody",
+        ),
+        ({BOB: "550 nobody"}, False, "bob@example.org: answered 550 nobody"),
+        ({BOB: "450 later"}, True, "bob@example.org: answered 450 later"),
         ({"DATA": "554 spam"}, False, "answered 554 spam"),
     ],
 )
@@ -80,6 +89,36 @@ def test_what_a_server_says_decides_whether_it_is_tried_again(
         mail(port).courier(tmp_path).tell(NOTICE)
 
     assert (refusal.value.again, str(refusal.value)) == (again, why)
+
+
+def test_who_was_refused_for_now_gets_it_later_and_the_others_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    answers: dict[str, str] = {}
+    with server(answers, said) as port:
+        courier = mail(port).courier(tmp_path)
+        for answers[BOB] in ("450 greylisted", "421 no more", "450 greylisted"):
+            with pytest.raises(NotToldError, match=answers[BOB]):
+                courier.tell(NOTICE)
+        answers.clear()
+        courier.tell(NOTICE)
+
+    asked = [line for line in said if line.startswith("rcpt")]
+    assert asked == [ANN, BOB, BOB, BOB, BOB]
+    assert said.count(f"Message-ID: <{NOTICE.id}@millstream>") == 2
+    assert said.count("To: ann@example.org, bob@example.org") == 2
+
+
+def test_nobody_has_it_if_the_server_ends_the_exchange(tmp_path: Path) -> None:
+    said: list[str] = []
+    answers = {BOB: "421 too busy"}
+    with server(answers, said) as port:
+        courier = mail(port).courier(tmp_path)
+        with pytest.raises(NotToldError, match="421 too busy"):
+            courier.tell(NOTICE)
+        answers.clear()
+        courier.tell(NOTICE)
+
+    assert [line for line in said if line.startswith("rcpt")] == [ANN, BOB, ANN, BOB]
 
 
 def test_a_server_that_is_away_is_tried_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from millstream.model.duration import parse_duration
 from millstream.settings.secret import Secret, revealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from millstream.alert.notice import Notice
@@ -87,21 +87,37 @@ class MailCourier:
 
     def __init__(self, mail: Email) -> None:
         self._mail = mail
+        self._told: dict[str, set[str]] = {}
+        """Who has a notice that others are still to get; a driver that comes later tells all."""
 
     def tell(self, notice: Notice) -> None:
-        """Send a message.
+        """Send a message to all who do not have it yet.
 
         Raises:
-            NotToldError: The server did not take it.
+            NotToldError: The server did not take it, or not for all of them.
         """
+        told = self._told.get(notice.id, set())
+        left = [address for address in self._mail.to if address not in told]
+        refused = self._send(message_of(notice, self._mail), left)
+        self._told.pop(notice.id, None)
+        if not refused:
+            return
+        refusal = _refusals(refused)
+        if refusal.again:
+            self._told[notice.id] = set(self._mail.to) - refused.keys()
+        raise refusal
+
+    def _send(self, message: EmailMessage, to: Sequence[str]) -> Mapping[str, tuple[int, bytes]]:
+        """Send a message; give whom the server refused, and why, if others have it."""
         try:
             with self._server() as server:
-                server.send_message(message_of(notice, self._mail))
+                return server.send_message(message, to_addrs=to)
         except smtplib.SMTPRecipientsRefused as refusal:
-            code, said = next(iter(refusal.recipients.values()))
-            raise _refusal(code, said) from refusal
+            # Nobody has it then, not even those who are not named: 421 ends the exchange.
+            raise _refusals(refusal.recipients) from refusal
         except smtplib.SMTPResponseException as refusal:
-            raise _refusal(refusal.smtp_code, refusal.smtp_error) from refusal
+            said = _said(refusal.smtp_code, refusal.smtp_error)
+            raise NotToldError(said, again=refusal.smtp_code < _FOR_GOOD) from refusal
         except (OSError, smtplib.SMTPException) as error:
             where = f"{self._mail.host}:{self._mail.port}"
             told = f"{where}: {type(error).__name__}: {error}"
@@ -145,6 +161,12 @@ def message_of(notice: Notice, mail: Email) -> EmailMessage:
     return message
 
 
-def _refusal(code: int, said: bytes | str) -> NotToldError:
+def _refusals(refused: Mapping[str, tuple[int, bytes]]) -> NotToldError:
+    told = [f"{address}: {_said(*answer)}" for address, answer in refused.items()]
+    again = any(code < _FOR_GOOD for code, _ in refused.values())
+    return NotToldError("; ".join(told), again=again)
+
+
+def _said(code: int, said: bytes | str) -> str:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
-    return NotToldError(f"answered {code} {text}", again=code < _FOR_GOOD)
+    return f"answered {code} {text}"
