@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socketserver
 import threading
 from contextlib import contextmanager
@@ -128,14 +129,18 @@ def test_a_server_that_is_away_is_tried_again(tmp_path: Path) -> None:
     assert refusal.value.again
 
 
-def test_no_value_of_a_row_becomes_a_header() -> None:
-    key = '{"order":"o1\\r\\nBcc: eve@example.org"}'
+@pytest.mark.parametrize(
+    "end", ["\r\n", "\n", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_no_value_of_a_row_becomes_a_header(end: str) -> None:
+    key = json.dumps({"order": f"o1{end}Bcc: eve@example.org"})
     notice = Notice(NOTICE.id, "shop", "unpicked", key, None, key)
 
     message = message_of(notice, mail())
 
     assert message["Bcc"] is None
-    assert "\n" not in message["Subject"]
+    assert message["Subject"] == "[shop] unpicked order=o1 Bcc: eve@example.org"
+    assert b"\nBcc:" not in message.as_bytes().partition(b"\n\n")[0]
 
 
 def test_a_password_is_neither_shown_nor_sent_in_the_clear() -> None:

@@ -26,7 +26,6 @@ _HIDDEN = "***"
 _FOR_GOOD = 500
 _LAST_PORT = 65_535
 _SECURITIES = ("none", "starttls", "tls")
-_LINE_BREAKS = str.maketrans({"\r": " ", "\n": " "})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Email:
         """Nobody to write to, no way to, or a password that would be sent for anyone to read."""
         for option, addresses in (("to", self.to), ("sender", (self.sender,))):
             for address in addresses or ("",):
-                if "@" not in address or any(c in address for c in "\r\n"):
+                if "@" not in address or len(address.splitlines()) > 1:
                     expected = "an address such as ops@example.org"
                     yield DestinationRefusedError(
                         option, address, alert=alert, expected=expected, at=at
@@ -149,8 +148,8 @@ class MailCourier:
 def message_of(notice: Notice, mail: Email) -> EmailMessage:
     """Write a message; no value of a row can become a header of its own."""
     message = EmailMessage()
-    subject = f"[{notice.app}] {notice.alert} {notice.about}".translate(_LINE_BREAKS).rstrip()
-    message["Subject"] = subject
+    subject = f"[{notice.app}] {notice.alert} {notice.about}"
+    message["Subject"] = " ".join(subject.splitlines()).rstrip()
     message["From"], message["To"] = mail.sender, ", ".join(mail.to)
     message["Message-ID"] = f"<{notice.id}@millstream>"
     message["Idempotency-Key"] = notice.id
