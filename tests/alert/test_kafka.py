@@ -8,6 +8,7 @@ from tests.alert.notices import NOTICE
 
 import millstream as ms
 from millstream.alert.destination import NotToldError, open_courier
+from millstream.errors import StoreFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +40,33 @@ def test_a_notice_is_a_record_by_what_it_is_about(broker: Broker, tmp_path: Path
         [("Idempotency-Key", NOTICE.id.encode())]
     ] * 2
     assert json.loads(records[0].value() or b"")["row"] == {"order": "o1", "n": 1}
+
+
+def test_a_login_is_told_as_spark_is_told_it(broker: Broker, tmp_path: Path) -> None:
+    from tests.sinks.stores import make_topic
+
+    make_topic(broker.servers, "alerts_secured")
+    options = {
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": 'PlainLoginModule required username="shop" password="sesame";',
+    }
+    secured = f"127.0.0.1:{broker.secured_port}"
+    courier = open_courier(ms.Kafka("alerts_secured", secured, options=options), tmp_path)
+
+    courier.tell(NOTICE)
+
+    courier.close()
+
+
+def test_an_option_that_the_client_does_not_have_is_told_as_such(tmp_path: Path) -> None:
+    options = {"kafka.ssl.truststore.location": "/etc/trust.jks"}
+
+    with pytest.raises(StoreFailedError) as refusal:
+        open_courier(ms.Kafka("alerts", "127.0.0.1:9", options=options), tmp_path)
+
+    assert "Kafka topic 'alerts' at 127.0.0.1:9 refuses what is asked" in str(refusal.value)
+    assert "Java TrustStores are not supported" in str(refusal.value)
 
 
 def test_brokers_that_are_away_are_tried_again(

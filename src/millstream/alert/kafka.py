@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from millstream.alert.destination import NotToldError
-from millstream.errors import ExtraMissingError
+from millstream.errors import ExtraMissingError, StoreFailedError, concealed
 from millstream.settings.secret import revealed
+from millstream.sinks.kafka import Records, Topic as Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from millstream.model.destination import Topic
 
 _WITHIN_S = 30.0
-_OPTION = "kafka."
 _CLIENT = logging.getLogger("millstream.kafka")
 """What the client says of brokers that are away is told once, as the reason; not to stderr."""
 _CLIENT.addHandler(logging.NullHandler())
@@ -24,25 +24,26 @@ _CLIENT.propagate = False
 
 
 class TopicCourier:
-    """Sends notices to one topic; its key is what the alert is about."""
+    """Sends notices to one topic; its key is what the alert is about.
+
+    Raises:
+        StoreFailedError: An option is none that Kafka's client has.
+    """
 
     def __init__(self, topic: Topic) -> None:
         try:
-            from confluent_kafka import Producer
+            from confluent_kafka import KafkaException, Producer
         except ImportError as error:
             raise ExtraMissingError("ms.Kafka", module="confluent_kafka", extra="kafka") from error
         options: Mapping[str, Any] = getattr(topic, "options", {})
-        own = {k: str(revealed(v)) for k, v in options.items() if k.startswith(_OPTION)}
+        store = Store(topic.topic, topic.bootstrap_servers, Records("json"), options=options)
         self._topic = revealed(topic.topic)
-        self._producer = Producer(
-            {
-                "bootstrap.servers": revealed(topic.bootstrap_servers),
-                "enable.idempotence": True,
-                "message.timeout.ms": int(_WITHIN_S * 1000),
-                **{name.removeprefix(_OPTION): value for name, value in own.items()},
-            },
-            logger=_CLIENT,
-        )
+        ours = {"enable.idempotence": True, "message.timeout.ms": int(_WITHIN_S * 1000)}
+        try:
+            self._producer = Producer({**ours, **store.client}, logger=_CLIENT)
+        except KafkaException as error:
+            why = concealed(error.args[0].str())
+            raise StoreFailedError(store.place("").name, why=why) from None
 
     def tell(self, notice: Notice) -> None:
         """Send a record, and wait until the brokers have it.
