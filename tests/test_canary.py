@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from millstream.observe import Event
     from millstream.testing.postgres import Postgres
 
-CANARIES = ("path-C4N4RY/0001", "query-C4N4RY-2", "bearer C4N4RY-3", "signs-C4N4RY-4")
+CANARIES = ("path-C4N4RY/0001", "query-C4N4RY-2", "bearer C4N4RY-3", "signsC4N4RY4")
 APP = """\
 import millstream as ms
 

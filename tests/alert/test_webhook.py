@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+"""The bytes from 0 to 23, as the Standard Webhooks have a secret written."""
+
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
@@ -53,14 +56,17 @@ def test_a_notice_is_posted_as_json_under_its_key(hook: Hook, tmp_path: Path) ->
     }
 
 
-def test_a_notice_is_signed_and_a_login_of_the_address_is_sent(hook: Hook, tmp_path: Path) -> None:
+@pytest.mark.parametrize("secret", [SECRET, SECRET.removeprefix("whsec_")])
+def test_a_notice_is_signed_and_a_login_of_the_address_is_sent(
+    hook: Hook, tmp_path: Path, secret: str
+) -> None:
     address = hook.address.replace("://", "://ann:pa%2Fss@")
 
-    assert told(ms.Webhook(address, secret="whsec-1"), tmp_path) is None
+    assert told(ms.Webhook(address, secret=secret), tmp_path) is None
 
     [got] = hook.received
     signed = f"{NOTICE.id}.{got.headers['webhook-timestamp']}.".encode() + NOTICE.body
-    digest = hmac.new(b"whsec-1", signed, hashlib.sha256).digest()
+    digest = hmac.new(bytes(range(24)), signed, hashlib.sha256).digest()
     assert got.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
     assert got.headers["Authorization"] == f"Basic {base64.b64encode(b'ann:pa/ss').decode()}"
 
@@ -182,6 +188,8 @@ def test_secrets_of_a_webhook_are_not_shown() -> None:
         (ms.Webhook("http://a:port/"), "url"),
         (ms.Webhook("https://a", headers={"X": "a\r\nY: b"}), "headers"),
         (ms.Webhook("https://a", headers={"X Y": "a"}), "headers"),
+        (ms.Webhook("https://a", secret="open sesame"), "secret"),
+        (ms.Webhook("https://a", secret="whsec_AAE"), "secret"),
         (ms.Webhook("https://a", timeout="soon"), "timeout"),
         (ms.Webhook("https://a", timeout="0s"), "timeout"),
     ],
@@ -192,6 +200,14 @@ def test_what_is_wrong_with_a_webhook_is_found_without_the_network(
     [fault] = webhook.alert_faults("unpicked", AT)
 
     assert f"with {option}=" in str(fault)
+    assert "sesame" not in str(fault)
+
+
+def test_a_secret_that_signs_nothing_is_not_left_out(hook: Hook, tmp_path: Path) -> None:
+    refusal = told(ms.Webhook(hook.address, secret="open sesame"), tmp_path)
+
+    assert str(refusal) == "the secret is not base64"
+    assert hook.received == []
 
 
 def test_a_log_has_a_line_for_each_notice(tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ class Webhook:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent to this host alone; their values are never printed."""
     secret: str = ""
-    """Signs what is sent, by the Standard Webhooks' rules; never printed."""
+    """Signs what is sent, as the Standard Webhooks say: base64, with `whsec_` before it or not.
+
+    Never printed.
+    """
     timeout: str = "10 seconds"
     allow_private: bool = False
     """Whether a redirection may lead to an address that is not public."""
@@ -63,7 +66,7 @@ class Webhook:
         object.__setattr__(self, "headers", guarded)
 
     def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:
-        """An address that is none, headers that would be read as others, a timeout that is none."""
+        """What is no address, no header, no secret or no length of time."""
         try:
             url = urlsplit(revealed(self.url))
             is_address = url.scheme in SCHEMES and bool(url.hostname) and url.port != 0
@@ -77,6 +80,9 @@ class Webhook:
             if not _HEADER.fullmatch(name) or any(c in revealed(value) for c in "\r\n\0"):
                 expected = "a name and one line of text"
                 yield DestinationRefusedError("headers", name, expected=expected, **facts)  # type: ignore[arg-type]
+        if self.secret and _signing_key(revealed(self.secret)) is None:
+            expected = "it in base64, as `openssl rand -base64 32` gives one; whsec_ may precede it"
+            yield DestinationRefusedError("secret", str(self.secret), expected=expected, **facts)  # type: ignore[arg-type]
         yield from timeout_faults(self.timeout, alert, at)
 
     def courier(self, place: Path) -> WebhookCourier:  # noqa: ARG002
@@ -124,11 +130,27 @@ class WebhookCourier:
     def _signed(self, notice: Notice) -> dict[str, str]:
         if not self._secret:
             return {}
+        key = _signing_key(self._secret)
+        if key is None:
+            why = "the secret is not base64"
+            raise NotToldError(why)
         at = str(int(time.time()))
         signed = f"{notice.id}.{at}.".encode() + notice.body
-        digest = hmac.new(self._secret.encode(), signed, hashlib.sha256).digest()
+        digest = hmac.new(key, signed, hashlib.sha256).digest()
         signature = f"v1,{base64.b64encode(digest).decode()}"
         return {"webhook-id": notice.id, "webhook-timestamp": at, "webhook-signature": signature}
+
+
+def _signing_key(secret: str) -> bytes | None:
+    """Read the bytes that a secret stands for; None if it stands for none.
+
+    >>> [_signing_key(text) for text in ("whsec_c2VzYW1l", "c2VzYW1l", "sesame", "whsec_")]
+    [b'sesame', b'sesame', None, None]
+    """
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True) or None
+    except ValueError:
+        return None
 
 
 def guarded_url(url: str) -> str:
