@@ -16,6 +16,7 @@ from tests.alert.notices import Scene, alert, row
 import millstream as ms
 from millstream.alert import deliver
 from millstream.alert.deliveries import FILE, Deliveries, Silence
+from millstream.alert.destination import Known, names_of
 from millstream.crash import DELIVERY_POINTS, armed
 from millstream.errors import OvertakenError
 from millstream.testing.hook import Hook, Reply
@@ -240,6 +241,52 @@ def test_what_waits_for_a_destination_that_is_gone_is_put_aside(scene: Scene, ho
     [left] = deliveries.listed()
     deliveries.close()
     assert (left.state, left.reason) == ("dead", "the alert is not told there any more")
+
+
+def test_what_waits_for_a_destination_goes_there_when_another_is_taken_off_the_list(
+    scene: Scene, hook: Hook
+) -> None:
+    with Hook() as other:
+        other.replies.append(Reply(503))
+        first, second = ms.Webhook(hook.address), ms.Webhook(other.address)
+        scene.commit(row("o1"))
+        before = scene.driver(alert(first, second))
+        before.drain()
+        before.close()
+        scene.at += 100
+
+        after = scene.driver(alert(second))
+        after.drain()
+        after.close()
+        scene.driver(alert(ms.Webhook(f"{hook.address}/third"), second)).close()
+
+        assert [each.body["row"]["order"] for each in other.received] == ["o1", "o1"]
+    assert states(scene) == {"delivered": 2}
+
+
+def test_what_waits_goes_to_an_address_that_was_mended(scene: Scene, hook: Hook) -> None:
+    scene.commit(row("o1"))
+    wrong = ms.Webhook("http://127.0.0.1:9/", timeout="1 second")
+    before = scene.driver(alert(wrong, ms.Log()))
+    before.drain()
+    before.close()
+    scene.at += 100
+
+    after = scene.driver(alert(ms.Log(), ms.Webhook(hook.address)))
+    after.drain()
+    after.close()
+
+    assert states(scene) == {"delivered": 2}
+    assert len(hook.received) == 1
+
+
+def test_a_name_of_a_destination_that_is_gone_is_not_given_to_another() -> None:
+    known = [Known("webhook", "webhook a", is_gone=True), Known("webhook 2", "webhook b")]
+
+    assert names_of(["webhook b", "webhook c"], known) == ["webhook 2", "webhook 3"]
+    assert names_of(["webhook b", "webhook a"], known) == ["webhook 2", "webhook"]
+    assert names_of(["webhook c", "webhook a"], known) == ["webhook 2", "webhook"]
+    assert names_of(["log a", "log a"], known) == ["log", "log 2"]
 
 
 def test_an_outbox_that_is_computed_anew_tells_only_what_is_new(scene: Scene, hook: Hook) -> None:

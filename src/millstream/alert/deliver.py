@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.alert.deliveries import Deliveries
-from millstream.alert.destination import NotToldError, names_of, open_courier, pause_s
+from millstream.alert.destination import NotToldError, mark_of, open_courier, pause_s
 from millstream.alert.notice import Identity
 from millstream.alert.outbox import Outbox
 from millstream.crash import reach
@@ -71,9 +71,9 @@ class Deliverer:
         """Take an alert on; by which column its cooldown goes, whoever has its answer knows."""
         cooldown = parse_duration(alert.cooldown) if alert.cooldown else None
         identity = Identity(self._app, alert.name, alert.key, cooldown, event_time)
-        names = names_of(alert.to)
+        marks = [mark_of(destination) for destination in alert.to]
+        names = self._deliveries.name_destinations(alert.name, marks)
         self._outboxes[alert.name] = identity, Outbox(self._home.table(alert.name)), names
-        self._deliveries.abandon(alert.name, names)
         for name, destination in zip(names, alert.to, strict=True):
             courier = open_courier(destination, self._home.logs)
             self._lines.append(Line(alert.name, name, courier, parse_duration(alert.retry_for)))

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from millstream.alert.destination import Known, names_of
 from millstream.alert.notice import Notice
 from millstream.alert.outbox import Position
 from millstream.errors import OvertakenError, concealed
@@ -45,6 +46,9 @@ CREATE TABLE IF NOT EXISTS delivery (
     state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, first_at REAL, next_at REAL NOT NULL,
     done_at REAL, reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, destination));
 CREATE INDEX IF NOT EXISTS delivery_due ON delivery (state, next_at);
+CREATE TABLE IF NOT EXISTS destination (
+    alert TEXT NOT NULL, name TEXT NOT NULL, mark TEXT NOT NULL, is_gone INTEGER NOT NULL,
+    PRIMARY KEY (alert, name));
 CREATE TABLE IF NOT EXISTS silence (alert TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL);
 """
 _NOTICE = "n.id, n.app, n.alert, n.key, n.event_time, n.row"
@@ -199,16 +203,32 @@ class Deliveries:
                 (*facts.values(), due.seq, destination),
             )
 
-    def abandon(self, alert: str, destinations: Sequence[str]) -> None:
-        """Put aside what waits for destinations that an alert is not told to any more."""
-        why, marks = "the alert is not told there any more", ", ".join("?" * len(destinations))
+    def name_destinations(self, alert: str, marks: Sequence[str]) -> list[str]:
+        """Name those an alert is told to, and put aside what waits for others.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
         with self._fenced():
-            self._db.execute(
-                "UPDATE delivery SET state = 'dead', reason = ? WHERE state = 'pending' "
-                "AND notice IN (SELECT seq FROM notice WHERE alert = ?) "
-                f"AND destination NOT IN ({marks})",
-                (why, alert, *destinations),
+            query = "SELECT name, mark, is_gone FROM destination WHERE alert = ?"
+            known = [Known(*found) for found in self._db.execute(query, (alert,))]
+            names = names_of(marks, known)
+            self._db.execute("UPDATE destination SET is_gone = 1 WHERE alert = ?", (alert,))
+            self._db.executemany(
+                "INSERT OR REPLACE INTO destination VALUES (?, ?, ?, 0)",
+                [(alert, name, mark) for name, mark in zip(names, marks, strict=True)],
             )
+            self._abandon(alert, names)
+        return names
+
+    def _abandon(self, alert: str, destinations: Sequence[str]) -> None:
+        why, marks = "the alert is not told there any more", ", ".join("?" * len(destinations))
+        self._db.execute(
+            "UPDATE delivery SET state = 'dead', reason = ? WHERE state = 'pending' "
+            "AND notice IN (SELECT seq FROM notice WHERE alert = ?) "
+            f"AND destination NOT IN ({marks})",
+            (why, alert, *destinations),
+        )
 
     def listed(
         self, *, alert: str | None = None, state: str | None = None, id_: str = ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from millstream.errors import DestinationRefusedError
 from millstream.model.destination import Destination
 from millstream.model.duration import parse_duration
+from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from millstream.errors import Location, MillstreamError
     from millstream.model.destination import Courier, Topic
 
+_MARKED = 16
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 300.0
 _LONGEST_ASKED_S = 3600.0
@@ -33,18 +37,68 @@ class NotToldError(Exception):
         """How long the destination asks to be left alone."""
 
 
-def names_of(destinations: Sequence[Destination | Topic]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A destination that an alert is told to, or was once."""
+
+    name: str
+    mark: str
+    is_gone: bool = False
+
+
+def mark_of(destination: Destination | Topic) -> str:
+    """Give what a destination is known by: its kind, and a hash that tells nothing of where it is.
+
+    One that does not say where it is, is known by its kind and its place among those.
+    """
+    where: tuple[str, ...] = getattr(destination, "told_at", ())
+    if not isinstance(destination, Destination):
+        where = revealed(destination.topic), revealed(destination.bootstrap_servers)
+    return f"{_kind(destination)} {hashlib.sha256(repr(where).encode()).hexdigest()[:_MARKED]}"
+
+
+def names_of(marks: Sequence[str], known: Sequence[Known] = ()) -> list[str]:
     """Name destinations by their kind, and by a number from the second of a kind on.
 
-    An address may be mended, and what waits goes to the new one.
+    One that was known keeps its name, wherever it is on the list. Of the others each takes the name
+    of one of its kind that is not on the list any more: an address may be mended, and what waits
+    goes to the new one. Names of those that are gone for longer are not used again.
+
+    >>> names_of(["webhook a", "webhook b", "log c"])
+    ['webhook', 'webhook 2', 'log']
+    >>> known = [Known("webhook", "webhook a"), Known("webhook 2", "webhook b")]
+    >>> names_of(["webhook b"], known), names_of(["webhook c", "webhook b"], known)
+    (['webhook 2'], ['webhook', 'webhook 2'])
     """
-    met = Counter[str]()
-    names = []
-    for destination in destinations:
-        kind = type(destination).__name__.lower()
-        met[kind] += 1
-        names.append(kind if met[kind] == 1 else f"{kind} {met[kind]}")
-    return names
+    free = sorted(known, key=lambda each: (each.is_gone, len(each.name), each.name))
+    names: dict[int, str] = {}
+    for index, mark in enumerate(marks):
+        same = next((each for each in free if each.mark == mark), None)
+        if same is not None:
+            free.remove(same)
+            names[index] = same.name
+    left = [each.name for each in free if not each.is_gone]
+    met = {each.name for each in known}
+    for index, mark in enumerate(marks):
+        if index not in names:
+            names[index] = _name_of(mark.partition(" ")[0], left, met)
+    return [names[index] for index in range(len(marks))]
+
+
+def _name_of(kind: str, left: list[str], met: set[str]) -> str:
+    """Take a name that is left over, or make one that was never used."""
+    name = next((name for name in left if name.partition(" ")[0] == kind), None)
+    if name is not None:
+        left.remove(name)
+        return name
+    numbered = (f"{kind} {number}" for number in count(2))
+    name = next(name for name in chain([kind], numbered) if name not in met)
+    met.add(name)
+    return name
+
+
+def _kind(destination: Destination | Topic) -> str:
+    return type(destination).__name__.lower()
 
 
 def timeout_faults(timeout: str, alert: str, at: Location) -> Iterator[MillstreamError]:

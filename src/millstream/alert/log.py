@@ -27,6 +27,11 @@ class Log:
         """Nothing can be wrong with it."""
         yield from ()
 
+    @property
+    def told_at(self) -> tuple[str, ...]:
+        """The file, by which it is known again."""
+        return (self.path,)
+
     def courier(self, place: Path) -> LogCourier:
         """Take note of the file; it is made when there is something to tell."""
         return LogCourier(Path(self.path) if self.path else place / "alerts.jsonl")

@@ -76,6 +76,11 @@ class Email:
         return MailCourier(self)
 
     @property
+    def told_at(self) -> tuple[str, ...]:
+        """Those who are written to, by whom it is known again; only their hash is kept."""
+        return tuple(sorted(self.to))
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """The server, as host:port."""
         return (f"{self.host}:{self.port}",)

@@ -90,6 +90,11 @@ class Webhook:
         return WebhookCourier(self)
 
     @property
+    def told_at(self) -> tuple[str, ...]:
+        """The address, by which it is known again; only its hash is kept."""
+        return (revealed(self.url),)
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """The server, as host:port."""
         url = urlsplit(revealed(self.url))
