@@ -289,6 +289,37 @@ def test_a_name_of_a_destination_that_is_gone_is_not_given_to_another() -> None:
     assert names_of(["log a", "log a"], known) == ["log", "log 2"]
 
 
+def test_what_waits_of_an_alert_that_was_renamed_is_put_aside_and_holds_up_no_end(
+    scene: Scene, hook: Hook
+) -> None:
+    hook.replies.append(Reply(500))
+    scene.commit(row("o1"))
+    first = scene.driver(alert(ms.Webhook(hook.address)))
+    first.drain()
+    first.close()
+    renamed = scene.driver(replace(alert(ms.Webhook(hook.address)), name="late"))
+    began = time.monotonic()
+
+    renamed.finish()
+    took = time.monotonic() - began
+    before = states(scene)
+    renamed.keep_to(["late"])
+    renamed.close()
+
+    assert took < 5
+    assert before == {"pending": 1}
+    deliveries = Deliveries(scene.home.alerts)
+    [left] = deliveries.listed()
+    assert (left.state, left.reason) == ("dead", "the alert is not declared any more")
+    assert deliveries.retry() == 1
+    deliveries.close()
+    scene.at += 100
+    again = scene.driver(alert(ms.Webhook(hook.address)))
+    again.drain()
+    again.close()
+    assert states(scene) == {"delivered": 1}
+
+
 def test_an_outbox_that_is_computed_anew_tells_only_what_is_new(scene: Scene, hook: Hook) -> None:
     told = alert(ms.Webhook(hook.address))
     scene.commit_all([[row("o1"), row("o1")], [row("o2")]])

@@ -78,6 +78,14 @@ class Deliverer:
             courier = open_courier(destination, self._home.logs)
             self._lines.append(Line(alert.name, name, courier, parse_duration(alert.retry_for)))
 
+    def keep_to(self, alerts: Sequence[str]) -> None:
+        """Put aside what waits of alerts that are not declared any more.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        self._deliveries.keep_to(alerts)
+
     def start(self) -> None:
         """Deliver from now on, until `finish` or `close`."""
         self._thread = threading.Thread(target=self._work, daemon=True, name="alerts")

@@ -218,16 +218,28 @@ class Deliveries:
                 "INSERT OR REPLACE INTO destination VALUES (?, ?, ?, 0)",
                 [(alert, name, mark) for name, mark in zip(names, marks, strict=True)],
             )
-            self._abandon(alert, names)
+            why = "the alert is not told there any more"
+            self._put_aside(why, "destination", names, alert)
         return names
 
-    def _abandon(self, alert: str, destinations: Sequence[str]) -> None:
-        why, marks = "the alert is not told there any more", ", ".join("?" * len(destinations))
+    def keep_to(self, alerts: Sequence[str]) -> None:
+        """Put aside what waits of alerts that are not declared any more.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        with self._fenced():
+            self._put_aside("the alert is not declared any more", "alert", alerts)
+
+    def _put_aside(
+        self, why: str, what: str, kept: Sequence[str], alert: str | None = None
+    ) -> None:
+        """Have what is pending dead, unless it is of alerts, or for destinations, that are kept."""
         self._db.execute(
-            "UPDATE delivery SET state = 'dead', reason = ? WHERE state = 'pending' "
-            "AND notice IN (SELECT seq FROM notice WHERE alert = ?) "
-            f"AND destination NOT IN ({marks})",
-            (why, alert, *destinations),
+            "UPDATE delivery SET state = 'dead', reason = ?1 WHERE state = 'pending' AND rowid IN "
+            "(SELECT d.rowid FROM delivery d JOIN notice n ON n.seq = d.notice WHERE "
+            f"(?2 IS NULL OR alert = ?2) AND {what} NOT IN (SELECT value FROM json_each(?3)))",
+            (why, alert, json.dumps(kept)),
         )
 
     def listed(

@@ -40,6 +40,7 @@ class Alerts:
         self._deliverer = Deliverer(app, lease.home, lease.epoch, hold=lease.hold, tell=self._tell)
         for alert in alerts:
             self._deliverer.add(alert, clock_of(self._graph, alert))
+        self._deliverer.keep_to([alert.name for alert in self._graph.alerts])
 
     def start(self) -> None:
         """Deliver from now on."""
