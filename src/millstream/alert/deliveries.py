@@ -44,13 +44,22 @@ CREATE INDEX IF NOT EXISTS notice_content ON notice (alert, content);
 CREATE TABLE IF NOT EXISTS delivery (
     notice INTEGER NOT NULL REFERENCES notice (seq), destination TEXT NOT NULL,
     state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, first_at REAL, next_at REAL NOT NULL,
-    done_at REAL, reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, destination));
-CREATE INDEX IF NOT EXISTS delivery_due ON delivery (state, next_at);
+    done_at REAL, reason TEXT NOT NULL DEFAULT '', of_alert TEXT,
+    PRIMARY KEY (notice, destination));
 CREATE TABLE IF NOT EXISTS destination (
     alert TEXT NOT NULL, name TEXT NOT NULL, mark TEXT NOT NULL, is_gone INTEGER NOT NULL,
     PRIMARY KEY (alert, name));
 CREATE TABLE IF NOT EXISTS silence (alert TEXT NOT NULL, key TEXT NOT NULL, until REAL NOT NULL);
 """
+_OF_ALERT = "ALTER TABLE delivery ADD COLUMN of_alert TEXT"
+_LINES = (
+    "CREATE INDEX IF NOT EXISTS delivery_line "
+    "ON delivery (of_alert, destination, state, next_at, notice)",
+    "UPDATE delivery SET of_alert = (SELECT alert FROM notice WHERE seq = notice) "
+    "WHERE of_alert IS NULL",
+    "DROP INDEX IF EXISTS delivery_due",
+)
+"""By which the first in a line is found, however many wait there or in others."""
 _NOTICE = "n.id, n.app, n.alert, n.key, n.event_time, n.row"
 
 
@@ -112,6 +121,8 @@ class Deliveries:
             self._path, _WAIT_S, isolation_level=None, check_same_thread=False
         )
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + _SCHEMA)
+        if epoch is not None or not self._has_lines():
+            self._form_lines()
         if epoch is not None:
             self._take(epoch)
 
@@ -166,9 +177,9 @@ class Deliveries:
         """Give the notice that has waited longest for a destination, if any is to be told now."""
         query = (
             f"SELECT n.seq, d.attempts, d.first_at, {_NOTICE} "
-            "FROM delivery d JOIN notice n ON n.seq = d.notice WHERE d.state = 'pending' "
-            "AND d.next_at <= ?1 AND n.alert = ?2 AND d.destination = ?3 "
-            "ORDER BY d.next_at, n.seq LIMIT 1"
+            "FROM delivery d JOIN notice n ON n.seq = d.notice WHERE d.of_alert = ?2 "
+            "AND d.destination = ?3 AND d.state = 'pending' AND d.next_at <= ?1 "
+            "ORDER BY d.next_at, d.notice LIMIT 1"
         )
         found = self._all(query, now, alert, destination)
         if not found:
@@ -181,8 +192,8 @@ class Deliveries:
     def next_at(self, alert: str, destination: str) -> float | None:
         """Say when a destination is to be told next; None if nothing waits for it."""
         query = (
-            "SELECT min(d.next_at) FROM delivery d JOIN notice n ON n.seq = d.notice "
-            "WHERE d.state = 'pending' AND n.alert = ? AND d.destination = ?"
+            "SELECT min(next_at) FROM delivery "
+            "WHERE of_alert = ? AND destination = ? AND state = 'pending'"
         )
         [(first,)] = self._all(query, alert, destination)
         return None if first is None else float(first)
@@ -229,30 +240,36 @@ class Deliveries:
             OvertakenError: A later driver was here.
         """
         with self._fenced():
-            self._put_aside("the alert is not declared any more", "alert", alerts)
+            self._put_aside("the alert is not declared any more", "of_alert", alerts)
 
     def _put_aside(
         self, why: str, what: str, kept: Sequence[str], alert: str | None = None
     ) -> None:
         """Have what is pending dead, unless it is of alerts, or for destinations, that are kept."""
         self._db.execute(
-            "UPDATE delivery SET state = 'dead', reason = ?1 WHERE state = 'pending' AND rowid IN "
-            "(SELECT d.rowid FROM delivery d JOIN notice n ON n.seq = d.notice WHERE "
-            f"(?2 IS NULL OR alert = ?2) AND {what} NOT IN (SELECT value FROM json_each(?3)))",
+            "UPDATE delivery SET state = 'dead', reason = ?1 WHERE state = 'pending' "
+            "AND (?2 IS NULL OR of_alert = ?2) "
+            f"AND {what} NOT IN (SELECT value FROM json_each(?3))",
             (why, alert, json.dumps(kept)),
         )
 
     def listed(
-        self, *, alert: str | None = None, state: str | None = None, id_: str = ""
+        self,
+        *,
+        alert: str | None = None,
+        state: str | None = None,
+        id_: str = "",
+        limit: int | None = None,
     ) -> Iterator[Delivery]:
         """Show how notices stand, the newest first."""
         query = (
             f"SELECT {_NOTICE}, d.destination, d.state, d.attempts, d.next_at, d.done_at, "
-            "d.reason, n.repeats FROM delivery d JOIN notice n ON n.seq = d.notice "
+            # In the order of the list, so that its beginning is found without the rest.
+            "d.reason, n.repeats FROM notice n CROSS JOIN delivery d ON d.notice = n.seq "
             "WHERE (?1 IS NULL OR n.alert = ?1) AND (?2 IS NULL OR d.state = ?2) "
-            "AND substr(n.id, 1, length(?3)) = ?3 ORDER BY n.seq DESC, d.destination"
+            "AND substr(n.id, 1, length(?3)) = ?3 ORDER BY n.seq DESC, d.destination LIMIT ?4"
         )
-        for row in self._all(query, alert, state, id_):
+        for row in self._all(query, alert, state, id_, -1 if limit is None else limit):
             yield Delivery(Notice(*row[:6]), *row[6:])
 
     def counts(self, alert: str | None = None) -> dict[str, int]:
@@ -310,10 +327,23 @@ class Deliveries:
         if not made.rowcount:
             return False
         self._db.executemany(
-            "INSERT INTO delivery (notice, destination, state, next_at) VALUES (?, ?, ?, ?)",
-            [(made.lastrowid, destination, "pending", now) for destination in destinations],
+            "INSERT INTO delivery (notice, of_alert, destination, state, next_at) "
+            "VALUES (?, ?, ?, 'pending', ?)",
+            [(made.lastrowid, identity.alert, name, now) for name in destinations],
         )
         return True
+
+    def _has_lines(self) -> bool:
+        return bool(self._all("SELECT 1 FROM sqlite_master WHERE name = 'delivery_line'"))
+
+    def _form_lines(self) -> None:
+        """Have every delivery say of which alert it is, also those of an earlier release."""
+        with self._written():
+            columns = self._db.execute("SELECT name FROM pragma_table_info('delivery')").fetchall()
+            if ("of_alert",) not in columns:
+                self._db.execute(_OF_ALERT)
+            for statement in _LINES:
+                self._db.execute(statement)
 
     def _take(self, epoch: int) -> None:
         with self._written():

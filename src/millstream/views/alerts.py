@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -94,7 +93,7 @@ class AlertsView:
         if deliveries is None:
             return AlertsView(str(home.path), dict.fromkeys(STATES, 0), (), ())
         try:
-            listed = islice(deliveries.listed(alert=alert, state=state), limit)
+            listed = deliveries.listed(alert=alert, state=state, limit=limit)
             return AlertsView(
                 str(home.path),
                 deliveries.counts(alert),

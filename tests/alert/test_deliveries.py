@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.alert.deliveries import FILE, Deliveries
+from millstream.alert.notice import Identity
+from millstream.alert.outbox import News, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+OLD = """
+CREATE TABLE notice (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, app TEXT NOT NULL, alert TEXT NOT NULL,
+    key TEXT NOT NULL, event_time TEXT, row TEXT NOT NULL, content TEXT NOT NULL,
+    repeats INTEGER NOT NULL DEFAULT 0, entered_at REAL NOT NULL, UNIQUE (alert, id));
+CREATE TABLE delivery (
+    notice INTEGER NOT NULL REFERENCES notice (seq), destination TEXT NOT NULL,
+    state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, first_at REAL, next_at REAL NOT NULL,
+    done_at REAL, reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice, destination));
+CREATE INDEX delivery_due ON delivery (state, next_at);
+INSERT INTO notice VALUES (1, 'ab12', 'shop', 'unpicked', '{}', NULL, '{}', 'c', 0, 5.0);
+INSERT INTO delivery (notice, destination, state, next_at) VALUES (1, 'log', 'pending', 5.0);
+"""
+
+
+@pytest.fixture
+def deliveries(tmp_path: Path) -> Iterator[Deliveries]:
+    with closing(Deliveries(tmp_path, epoch=1)) as opened:
+        yield opened
+
+
+def enter(deliveries: Deliveries, alert: str, count: int) -> None:
+    rows = tuple({"order": f"o{n}"} for n in range(count))
+    identity = Identity("shop", alert, ("order",))
+    news = News(rows, Position("t", 0), is_whole=False)
+    deliveries.enter(identity, news, ["webhook", "log"], now=10.0)
+
+
+def steps_of(deliveries: Deliveries, ask: Callable[[], object]) -> int:
+    """Count what SQLite does, which depends on no clock."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    deliveries._db.set_progress_handler(count, 1)
+    ask()
+    deliveries._db.set_progress_handler(None, 1)
+    return steps
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda deliveries: deliveries.due("unpicked", "log", 20.0),
+        lambda deliveries: deliveries.due("unpicked", "other", 20.0),
+        lambda deliveries: deliveries.next_at("unpicked", "log"),
+        lambda deliveries: list(deliveries.listed(limit=5)),
+    ],
+)
+def test_what_is_next_is_found_at_once_however_much_waits(
+    deliveries: Deliveries, ask: Callable[[Deliveries], object]
+) -> None:
+    enter(deliveries, "unpicked", 10)
+    few = steps_of(deliveries, lambda: ask(deliveries))
+
+    enter(deliveries, "late", 2000)
+    enter(deliveries, "unpicked", 2000)
+    many = steps_of(deliveries, lambda: ask(deliveries))
+
+    assert many < 3 * few
+
+
+def test_who_has_waited_longest_is_first(deliveries: Deliveries) -> None:
+    enter(deliveries, "unpicked", 3)
+    first = deliveries.due("unpicked", "log", 20.0)
+    assert first is not None
+    deliveries.note(first, "log", "pending", next_at=15.0)
+
+    order = []
+    while (due := deliveries.due("unpicked", "log", 20.0)) is not None:
+        order.append(due.notice.about)
+        deliveries.note(due, "log", "delivered")
+
+    assert order == ["order=o1", "order=o2", "order=o0"]
+    assert len(list(deliveries.listed(limit=2))) == 2
+
+
+def test_a_file_of_an_earlier_release_is_read_and_written_on(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as old:
+        old.executescript(OLD)
+
+    with closing(Deliveries(tmp_path)) as looked:
+        assert looked.counts()["pending"] == 1
+    with closing(Deliveries(tmp_path, epoch=1)) as deliveries:
+        due = deliveries.due("unpicked", "log", 20.0)
+        assert due is not None
+        deliveries.note(due, "log", "delivered")
+        assert deliveries.next_at("unpicked", "log") is None
