@@ -73,6 +73,24 @@ def test_a_cooldown_goes_by_the_end_of_a_window_too() -> None:
     assert slots[3] is None
 
 
+def test_numbers_that_json_does_not_have_are_told_by_name_and_are_not_null() -> None:
+    identity = Identity("shop", "odd", ("n",), TEN_MINUTES, "at")
+    at = moment("12:00:00")
+    values = [float("nan"), float("inf"), float("-inf"), None]
+
+    entries = identity.entries([{"n": n, "at": at, "of": {"m": [n]}} for n in values])
+
+    assert [entry.key for entry in entries] == [
+        '{"n":"NaN"}',
+        '{"n":"Infinity"}',
+        '{"n":"-Infinity"}',
+        '{"n":null}',
+    ]
+    assert '"of":{"m":["NaN"]}' in entries[0].row
+    assert len({identity.id_of(entry, 1) for entry in entries}) == 4
+    assert len({entry.content for entry in entries}) == 4
+
+
 @settings(max_examples=10, deadline=None)
 @given(data=st.data(), is_cooled=st.booleans())
 def test_which_alerts_there_are_depends_on_the_rows_alone(

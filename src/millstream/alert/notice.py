@@ -7,6 +7,7 @@ computed anew and a delivery that is repeated all tell the same alert under the 
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,8 @@ class Identity:
             return _digest(self.app, self.alert, entry.key, entry.slot)
         return _digest(self.app, self.alert, entry.content, number)
 
-    def _entry(self, row: Mapping[str, Any]) -> Entry:
+    def _entry(self, given: Mapping[str, Any]) -> Entry:
+        row = _plain(given)
         moment = _value(row, self.event_time) if self.event_time else None
         is_known = isinstance(moment, datetime)
         slot = None
@@ -114,6 +116,21 @@ def _value(row: Mapping[str, Any], path: str) -> Any:
     value: Any = row
     for name in path.split("."):
         value = value.get(name) if value is not None else None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Give numbers that JSON does not have by name, as files and topics are told them.
+
+    >>> _plain({"n": float("nan"), "of": [float("-inf"), 1.5]})
+    {'n': 'NaN', 'of': ['-Infinity', 1.5]}
+    """
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     return value
 
 
