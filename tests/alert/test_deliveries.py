@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.alert.notices import NOTICE
 
-from millstream.alert.deliveries import FILE, Deliveries
+from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.notice import Identity
 from millstream.alert.outbox import News, Position
 
@@ -105,3 +107,34 @@ def test_a_file_of_an_earlier_release_is_read_and_written_on(tmp_path: Path) -> 
         assert due is not None
         deliveries.note(due, "log", "delivered")
         assert deliveries.next_at("unpicked", "log") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "is_covered"),
+    [
+        ('{"on":true}', "true", True),
+        ('{"on":true}', "True", True),
+        ('{"on":true}', "1", False),
+        ('{"on":1}', "true", False),
+        ('{"on":null}', "null", True),
+        ('{"on":1.5}', "1.50", True),
+        ('{"on":100000000000000000000000.0}', "1e23", True),
+        ('{"on":"1.50"}', "1.50", True),
+        ('{"on":"1.50"}', "1.5", False),
+        ('{"on":"007"}', "7", False),
+        ('{"on":"NaN"}', "NaN", True),
+        ('{"on":{"x":1}}', '{"x": 1}', True),
+        ('{"on":7}', "seven", False),
+        ('{"off":1}', "null", False),
+    ],
+)
+def test_a_silence_means_values_as_they_are_typed(key: str, said: str, is_covered: bool) -> None:
+    notice = replace(NOTICE, key=key)
+
+    assert Silence("", {"on": said}, until=9e9).covers(notice) == is_covered
+
+
+def test_a_key_is_shown_as_it_is_typed() -> None:
+    notice = replace(NOTICE, key='{"on":true,"of":null,"n":1.5,"order":"o1"}')
+
+    assert notice.about == "on=true of=null n=1.5 order=o1"

@@ -119,6 +119,16 @@ def test_a_silence_is_kept_and_listed_until_it_is_ended(
         (["retry", "--id", "zz"], "[UNKNOWN_NOTICE]"),
         (["silence", "--for", "ever"], "[ARGUMENT_REFUSED] --for cannot be 'ever'"),
         (["silence", "--for", "1h", "--key", "id"], "[ARGUMENT_REFUSED] --key cannot be 'id'"),
+        (
+            ["silence", "--for", "1h", "--key", "idd=8"],
+            "[ARGUMENT_REFUSED] --key cannot be 'idd=8'\n"
+            "  fix: give id=8; columns of the key are id\n",
+        ),
+        (
+            ["silence", "--for", "1h", "--alert", "unpicked", "--key", "zone=a"],
+            "[ARGUMENT_REFUSED] --key cannot be 'zone=a'\n"
+            "  fix: give a column of the key; columns of the key are id\n",
+        ),
         (["silence"], "[USAGE]"),
     ],
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.alert.destination import Known, names_of
-from millstream.alert.notice import Notice
+from millstream.alert.notice import Notice, is_meant
 from millstream.alert.outbox import Position
 from millstream.errors import OvertakenError, concealed
 
@@ -79,7 +79,8 @@ class Silence:
         if self.alert not in ("", notice.alert):
             return False
         about = json.loads(notice.key) if self.key else {}
-        return all(str(about.get(name)) == value for name, value in self.key.items())
+        named = self.key.items()
+        return all(name in about and is_meant(about[name], said) for name, said in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Notice:
     def about(self) -> str:
         """What it is about, in a few words."""
         values = msgspec.json.decode(self.key).items()
-        return " ".join(f"{name}={value}" for name, value in values)
+        return " ".join(f"{name}={worded(value)}" for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,30 @@ class Identity:
             hashlib.sha256(msgspec.json.encode(row, enc_hook=str, order="sorted")).hexdigest(),
             slot,
         )
+
+
+def worded(value: Any) -> str:
+    """Write a value of a key for people: a text as it is, anything else as JSON.
+
+    >>> worded("o1"), worded(True), worded(None)
+    ('o1', 'true', 'null')
+    """
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def is_meant(value: Any, said: str) -> bool:
+    """Tell whether what someone has typed means a value of a key.
+
+    >>> is_meant(True, "true"), is_meant(1.5, "1.50"), is_meant("1.5", "1.50"), is_meant(1, "true")
+    (True, True, False, False)
+    """
+    if str(value) == said or isinstance(value, str):
+        return str(value) == said
+    try:
+        meant = msgspec.json.decode(said)
+    except msgspec.DecodeError:
+        return False
+    return bool(meant == value) and isinstance(meant, bool) == isinstance(value, bool)
 
 
 def _value(row: Mapping[str, Any], path: str) -> Any:

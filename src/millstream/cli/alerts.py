@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from millstream.alert.deliveries import STATES
+from millstream.alert.notice import worded
 from millstream.cli import text
 from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
 from millstream.cli.usage import Commands
@@ -107,7 +108,10 @@ def silence(  # noqa: PLR0913 - a command has the options it has
     """Have nobody told for a while; the outbox has every row all the same."""
     length = length_of_time("--for", for_)
     about = dict(_pair(each) for each in key or ())
-    place = _place(app, home, profile, alert)
+    place, graph = find_deployed(app, home, profile)
+    view.hold_to_alerts(graph, alert)
+    if length:
+        view.hold_to_keys(graph, alert, about)
     said = view.silence(place, alert=alert, key=about, for_s=length.total_seconds())
     if json:
         print(to_json(said))
@@ -142,7 +146,7 @@ def _print(shown: view.AlertsView) -> None:
 
 
 def _about(key: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in key.items()) or text.NOTHING
+    return " ".join(f"{name}={worded(value)}" for name, value in key.items()) or text.NOTHING
 
 
 def _why(shown: view.DeliveryView) -> str:

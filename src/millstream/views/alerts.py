@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.alert.deliveries import STATES, Deliveries, Silence
-from millstream.errors import UnknownAlertError, UnknownNoticeError
+from millstream.errors import ArgumentRefusedError, UnknownAlertError, UnknownNoticeError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,6 +146,23 @@ def hold_to_alerts(graph: Graph | None, alert: str | None) -> None:
     names = [each.name for each in graph.alerts] if graph else []
     if alert is not None and graph is not None and alert not in names:
         raise UnknownAlertError(alert, known=names)
+
+
+def hold_to_keys(graph: Graph | None, alert: str | None, key: Mapping[str, str]) -> None:
+    """Make sure that alerts are known by the columns that a silence names.
+
+    Raises:
+        ArgumentRefusedError: None of them is known by such a column.
+    """
+    if graph is None:
+        return
+    known = sorted({c for each in graph.alerts if alert in (None, each.name) for c in each.key})
+    for name, value in key.items():
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            expected = f"{nearest[0]}={value}; " if nearest else "a column of the key; "
+            expected += f"columns of the key are {listed(known)}"
+            raise ArgumentRefusedError("--key", f"{name}={value}", expected=expected)
 
 
 def _moment(seconds: float) -> datetime:
