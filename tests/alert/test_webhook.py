@@ -13,6 +13,7 @@ from tests.alert.notices import AT, NOTICE
 
 import millstream as ms
 from millstream.alert.destination import NotToldError
+from millstream.alert.post import is_public
 from millstream.testing.hook import Hook, Reply
 
 if TYPE_CHECKING:
@@ -128,7 +129,17 @@ def test_a_server_that_drips_is_cut_off_in_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.2", "[::ffff:127.0.0.1]", "localhost", "169.254.169.254"]
+    "host",
+    [
+        "127.0.0.2",
+        "[::ffff:127.0.0.1]",
+        "localhost",
+        "169.254.169.254",
+        "224.0.0.1",
+        "[64:ff9b::7f00:1]",
+        "[2002:a9fe:a9fe::1]",
+        "[fec0::1]",
+    ],
 )
 def test_a_redirection_to_a_private_address_is_refused(
     hook: Hook, tmp_path: Path, host: str
@@ -140,6 +151,31 @@ def test_a_redirection_to_a_private_address_is_refused(
     assert refusal is not None
     assert not refusal.again
     assert "which is a private address" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_so"),
+    [
+        ("1.1.1.1", True),
+        ("2606:4700::1111", True),
+        ("64:ff9b::101:101", True),
+        ("2002:101:101::", True),
+        ("10.0.0.1", False),
+        ("100.64.0.1", False),
+        ("239.1.1.1", False),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b:1::101:101", False),
+        ("2002:a00:1::", False),
+        ("2001:0:a00:1::", False),
+        ("::ffff:10.0.0.1", False),
+        ("::10.0.0.1", False),
+        ("fe80::1", False),
+        ("fec0::1", False),
+        ("ff0e::1", False),
+    ],
+)
+def test_which_addresses_are_public(address: str, is_so: bool) -> None:
+    assert is_public(address) == is_so
 
 
 def test_a_redirection_that_is_allowed_takes_no_secrets_along(hook: Hook, tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ SCHEMES = ("http", "https")
 _PORTS = {"http": 80, "https": 443}
 _MOST_BYTES = 64 << 10
 _MOST_REDIRECTS = 3
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_LOCAL = (ipaddress.ip_network("64:ff9b:1::/48"), ipaddress.ip_network("::/96"))
+"""NAT64 within a network, and addresses of IPv4 as they were once written."""
 _KEEPING = (307, 308)
 """Redirections that have the same request made again; after others it would be a GET."""
 
@@ -100,7 +103,7 @@ def _connected(url: SplitResult, port: int, seconds: float, *, anywhere: bool) -
     """Connect to the very address that was judged: a name may mean another one a moment later."""
     host, refused = url.hostname or "", None
     for address in _addresses(host, port):
-        if not anywhere and not ipaddress.ip_address(address).is_global:
+        if not anywhere and not is_public(address):
             why = f"redirected to {host}, which is a private address; allow_private=True lets it"
             raise NotToldError(why, again=False)
         try:
@@ -112,6 +115,31 @@ def _connected(url: SplitResult, port: int, seconds: float, *, anywhere: bool) -
             return line
         return ssl.create_default_context().wrap_socket(line, server_hostname=host)
     raise refused or OSError(f"{host} has no address")
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an address is one of the internet, and so is whatever is packed into it.
+
+    >>> [is_public(text) for text in ("1.1.1.1", "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::")]
+    [True, False, False, False]
+    """
+    given = ipaddress.ip_address(address)
+    # Which of these are global depends on the release of Python.
+    if given.is_multicast or not given.is_global:
+        return False
+    if isinstance(given, ipaddress.IPv4Address):
+        return True
+    if given.is_site_local or any(given in network for network in _LOCAL):
+        return False
+    return all(is_public(inner) for inner in _packed(given))
+
+
+def _packed(address: ipaddress.IPv6Address) -> Iterator[str]:
+    """Give the addresses of IPv4 that one of IPv6 leads to."""
+    packed = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64:
+        packed.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    yield from (str(each) for each in packed if each is not None)
 
 
 def _addresses(host: str, port: int) -> Iterator[str]:
