@@ -17,6 +17,7 @@ import millstream as ms
 from millstream.alert import deliver
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.destination import Known, names_of
+from millstream.alert.log import LogCourier
 from millstream.crash import DELIVERY_POINTS, armed
 from millstream.errors import OvertakenError
 from millstream.testing.hook import Hook, Reply
@@ -433,6 +434,24 @@ def test_the_end_of_a_run_does_not_wait_for_every_notice_of_a_destination_that_h
     assert took < 6, "thirty notices that hang take nine seconds"
     assert states(scene) == {"delivered": 30, "pending": 30}
     assert len(hook.keys) == 30
+
+
+def test_a_run_that_is_stopped_leaves_what_a_slow_destination_does_not_take_in_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "_WAITS_AT_END_S", 0.5)
+    monkeypatch.setattr(LogCourier, "tell", lambda *_: time.sleep(0.1))
+    scene.commit(*[row(f"o{n}") for n in range(60)])
+    driver = scene.driver(alert(ms.Log()))
+    driver.start()
+    began = time.monotonic()
+
+    driver.close()
+
+    assert time.monotonic() - began < 5, "sixty take six seconds"
+    left = states(scene)
+    assert left["delivered"] > 0
+    assert left["pending"] > 30
 
 
 def test_a_destination_that_fails_is_left_alone_and_then_told_everything(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 0.2
 _MOST_AT_ONCE = 8
 _WAITS_AT_END_S = 10.0
-"""How long the end of a run waits for destinations that fail; what is left is told next time."""
+"""How long the end of a run waits for destinations that fail, and one that is stopped for any.
+
+What is left is told next time.
+"""
 _REWORDED = (
     r"a row has text that is not UTF-8, or a time outside the years 1 to 9999: such bytes are told "
     r"as \xff, such times as text"
@@ -91,18 +95,23 @@ class Deliverer:
         self._thread = threading.Thread(target=self._work, daemon=True, name="alerts")
         self._thread.start()
 
-    def drain(self, *, within_s: float = 0) -> None:
+    def drain(self, *, within_s: float = 0, at_most_s: float = math.inf) -> None:
         """Tell all there is, to all destinations at once; wait so long for those that fail.
+
+        Args:
+            within_s: After this time, who fails is not asked again.
+            at_most_s: After this time, nobody is.
 
         Raises:
             OvertakenError: A later driver was here.
         """
-        until = time.monotonic() + within_s
+        now = time.monotonic()
+        until, end = now + within_s, now + at_most_s
         self.take_in()
         if not self._lines:
             return
         with ThreadPoolExecutor(len(self._lines), thread_name_prefix="alerts") as pool:
-            told = [pool.submit(self._tell_out, line, until) for line in self._lines]
+            told = [pool.submit(self._tell_out, line, until, end) for line in self._lines]
         for each in told:
             each.result()
 
@@ -112,10 +121,10 @@ class Deliverer:
         self.drain(within_s=_WAITS_AT_END_S)
 
     def close(self) -> None:
-        """Let deliveries that are under way finish, tell what is there, and let go."""
+        """Let deliveries that are under way finish, tell what is there in time, and let go."""
         try:
             if self._join():
-                self.drain()
+                self.drain(at_most_s=_WAITS_AT_END_S)
         except OvertakenError:
             pass
         finally:
@@ -154,20 +163,20 @@ class Deliverer:
             if news.is_reworded:
                 self._once(name, _REWORDED)
 
-    def _tell_out(self, line: Line, until: float) -> None:
+    def _tell_out(self, line: Line, until: float, end: float) -> None:
         """Tell a destination all that waits for it, and leave it alone a while when it fails."""
         rest_s = 0.0
         while (next_at := self._deliveries.next_at(line.alert, line.destination)) is not None:
             wait = max(next_at - self._now(), rest_s)
-            if wait > 0 and time.monotonic() + wait > until:
+            if time.monotonic() + max(wait, 0) > (until if wait > 0 else end):
                 return
             time.sleep(max(wait, 0))
-            rest_s = self._tell_until_it_fails(line)
+            rest_s = self._tell_until_it_fails(line, end)
 
-    def _tell_until_it_fails(self, line: Line) -> float:
+    def _tell_until_it_fails(self, line: Line, end: float) -> float:
         """Tell what is due; give how long the destination is to be left alone then."""
         # What fails is due later: this ends.
-        while (due := self._due(line)) is not None:
+        while time.monotonic() <= end and (due := self._due(line)) is not None:
             if rest_s := self._tell_one(line, due):
                 return rest_s
         return 0.0
