@@ -18,7 +18,13 @@ from tests.sinks.stores import rows_in
 import millstream as ms
 from millstream.checkpoint import CheckpointLog
 from millstream.crash import armed
-from millstream.errors import KeyNotUniqueError, Location, StoreAheadError, StoreRestoredError
+from millstream.errors import (
+    CheckpointDamagedError,
+    KeyNotUniqueError,
+    Location,
+    StoreAheadError,
+    StoreRestoredError,
+)
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.lake.outbox import Outbox
@@ -34,6 +40,12 @@ if TYPE_CHECKING:
 NUMBERS = itertools.count()
 QUERY = "5f0c1c1e-0000-4000-8000-000000000000"
 SCHEMA = StructType([StructField("id", LongType()), StructField("text", StringType())])
+
+
+ENTRIES = {
+    "offsets": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0}\n{"orders":{"0":1}}',
+    "commits": 'v1\n{"nextBatchWatermarkMs":0}',
+}
 
 
 class Place:
@@ -67,7 +79,7 @@ class Place:
 
     def plan(self, batch: int, *, committed: bool = False) -> None:
         for name in ("offsets", "commits") if committed else ("offsets",):
-            (self.log.path / name / str(batch)).touch()
+            (self.log.path / name / str(batch)).write_text(ENTRIES[name])
 
 
 @pytest.fixture
@@ -128,6 +140,7 @@ def test_a_replay_with_other_rows_is_told_and_changes_nothing(
 def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_dies(
     place: Place, sinks: tuple[Any, Any]
 ) -> None:
+    place.plan(0)
     for epoch, point in enumerate(["quarantine_commit", "store_written", "store_commit", ""], 1):
         served = place.served(*sinks, epoch=epoch)
 
@@ -195,11 +208,26 @@ def test_a_restored_store_and_a_reset_checkpoint_are_refused_with_the_remedy(
     shutil.copytree(backup, store)
 
     with pytest.raises(StoreRestoredError, match="holds batches up to 0, but the checkpoint has"):
-        place.served(sink).hold_to_checkpoint()
+        place.served(sink)
     (place.log.path / "metadata").write_text(json.dumps({"id": QUERY.replace("5", "6")}))
     with pytest.raises(StoreAheadError, match="of another checkpoint") as told:
-        place.served(sink).hold_to_checkpoint()
+        place.served(sink)
     assert remedy in str(told.value)
+
+
+def test_a_damaged_checkpoint_is_told_as_the_cause_and_not_the_store(
+    place: Place, sinks: tuple[Any, Any]
+) -> None:
+    at_work = place.served(sinks[0], epoch=5)
+    at_work.commit(place.staged((1, "a")), 0, QUERY)
+    place.plan(0, committed=True)
+    (place.log.path / "metadata").unlink()
+
+    with pytest.raises(CheckpointDamagedError, match="metadata"):
+        place.served(sinks[0], epoch=6)
+
+    at_work.commit(place.staged((2, "b")), 1, QUERY)
+    assert len(rows_in(sinks[0])) == 2
 
 
 def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
@@ -239,6 +267,7 @@ def test_a_function_is_handed_a_batch_again_under_the_same_id_until_that_is_note
 ) -> None:
     handed: list[tuple[str, int]] = []
     sink = ms.sink(lambda rows, batch: handed.append((batch.id, rows.num_rows)), name="put")
+    place.plan(0)
     for epoch, point in enumerate(["store_written", "store_commit", ""], 1):
         served = place.served(sink, epoch=epoch)
 

@@ -71,7 +71,14 @@ class Log:
 
 def run(kind: str, place: str, home: Path, epoch: int, up_to: int, dies_at: str) -> None:
     log, sink = Log(home), sink_of(kind, place)
-    driver = Driver("shop/items", epoch, QUERY if log.read("committed") >= 0 else "")
+    driver = Driver(
+        "shop/items",
+        epoch,
+        QUERY if log.read("planned") >= 0 else "",
+        committed=log.read("committed"),
+        planned=lambda: log.read("planned"),
+        log=str(home),
+    )
     store = sink.open(shape(sink, mode="append"), driver)
     held = store.take()
     hold_to_checkpoint(

@@ -23,6 +23,7 @@ from tests.sinks.stores import (
 
 from millstream.errors import (
     OvertakenError,
+    StoreAheadError,
     StoreRestoredError,
     StoreTakenError,
 )
@@ -90,6 +91,29 @@ def test_a_place_belongs_to_one_dataset_and_to_its_last_driver(make: Make) -> No
         with pytest.raises(StoreTakenError, match="is written by shop/items; shop/others may not"):
             connected(sink, Driver("shop/others", 9)).take()
     assert [row["text"] for row in rows_in(sink)] == ["one"]
+
+
+NEW_HOME = Driver("shop/items", 1)
+OLD_COPY = Driver("shop/items", 9, "query", planned=lambda: 0)
+BEYOND = Driver("shop/items", 9, "query", committed=4, planned=lambda: 4)
+
+
+@pytest.mark.parametrize("make", EVERY, indirect=True)
+def test_a_driver_that_is_refused_leaves_the_one_that_is_at_work_alone(make: Make) -> None:
+    sink = make(key=["id"])
+    at_work = opened(sink, epoch=5, mode="append")
+    for batch in (0, 1):
+        put(at_work, batch, table({"id": batch, "text": "a"}))
+
+    with pytest.raises(StoreAheadError, match="of another checkpoint; this one knows"):
+        connected(sink, NEW_HOME, mode="append").take()
+    with pytest.raises(StoreAheadError, match="this one knows batches up to 0"):
+        connected(sink, OLD_COPY, mode="append").take()
+    if type(sink).__name__ != "Topic":  # who asks it how far it got has come already
+        with pytest.raises(StoreRestoredError, match="has committed batch 4"):
+            connected(sink, BEYOND, mode="append").take()
+
+    assert put(at_work, 2, table({"id": 2, "text": "a"})).applied
 
 
 @pytest.mark.parametrize("make", BY_KEY, indirect=True)

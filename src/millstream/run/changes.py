@@ -56,7 +56,8 @@ class ChangeLog:
     @property
     def planned(self) -> int:
         """The last answer that any store may have."""
-        return self.committed + self.outbox.has(self.query_id, self.committed + 1)
+        committed = self.committed
+        return committed + self.outbox.has(self.query_id, committed + 1)
 
     @staticmethod
     def begin(home: Home, name: str) -> ChangeLog:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from millstream.crash import reach
-from millstream.errors import KeyNotUniqueError
+from millstream.errors import KeyNotUniqueError, StoreAheadError, StoreRestoredError
 from millstream.lake.enforce import Shape as TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication, moment
@@ -22,6 +22,7 @@ from millstream.lake.staging import digest_without_writing, observe, stage
 from millstream.lake.table import has_double, keys_of
 from millstream.model.dataset import LogSink, ShownSink, StoreSink
 from millstream.run.changes import ChangeLog
+from millstream.run.health import make_ready
 from millstream.sinks.fence import Driver, Turn, hold_to_checkpoint
 from millstream.sinks.shape import GONE, Shape, columns_of
 
@@ -82,8 +83,7 @@ class Served:
         Raises:
             MillstreamError: A store cannot be reached, or the answer does not fit.
         """
-        folder = self._home.sinks(self.serve.name)
-        driver = Driver(self._writer, self._epoch, self._log.query_id or "", folder=folder)
+        driver = self._driver()
         for sink in self._sinks:
             shape = Shape(
                 self.serve.name,
@@ -96,9 +96,29 @@ class Served:
                 schema=self._schema.json(),
             )
             self._stores.append(sink.open(shape, driver))
-            self._fences.append(self._stores[-1].take())
+            self._fences.append(self._taken(self._stores[-1]))
         self._note()
         reach("table_taken", self._home.path, self.serve.name)
+
+    def _driver(self) -> Driver:
+        return Driver(
+            self._writer,
+            self._epoch,
+            self._log.query_id or "",
+            folder=self._home.sinks(self.serve.name),
+            committed=self._log.committed,
+            planned=lambda: self._log.planned,
+            log=str(self._log.path),
+        )
+
+    def _taken(self, store: Store) -> Fence:
+        try:
+            return store.take()
+        except (StoreAheadError, StoreRestoredError):
+            if not isinstance(self._log, ChangeLog):
+                # A checkpoint that is damaged knows less than it did, and that is the cause.
+                make_ready(self.serve.name, self._log.path, Facts())
+            raise
 
     def close(self) -> None:
         """Let all connections go."""

@@ -18,6 +18,7 @@ from millstream.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -50,6 +51,12 @@ class Driver:
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
     folder: Path | None = None
     """Of the home, for a sink that cannot keep its fence beside the rows."""
+    committed: int = -1
+    """The last batch that the checkpoint has committed, read before a store is looked at."""
+    planned: Callable[[], int] | None = None
+    """Reads the last batch that it has planned, after: the driver before may still be at work."""
+    log: str = "its checkpoint"
+    """The folder of the checkpoint, as errors name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,14 @@ class Place:
 def taken(held: Fence | None, driver: Driver, place: Place) -> Fence:
     """Say what the fence is once a driver has taken it.
 
+    Whoever is to be refused is refused here, where nothing is changed: it must not shut out the
+    driver that is at work.
+
     Raises:
         StoreTakenError: Another dataset writes there.
         OvertakenError: A later driver was here already.
+        StoreRestoredError: The store lacks batches.
+        StoreAheadError: The store has batches of another checkpoint.
     """
     if held is None:
         return Fence(driver.writer, driver.epoch, driver.owner)
@@ -84,6 +96,14 @@ def taken(held: Fence | None, driver: Driver, place: Place) -> Fence:
     same_line = held.batch >= 0 and held.checkpoint == driver.checkpoint
     if same_line and held.epoch > driver.epoch:
         raise OvertakenError(place.name, mine=driver.epoch, theirs=held.epoch)
+    hold_to_checkpoint(
+        held,
+        place,
+        query_id=driver.checkpoint,
+        committed=driver.committed,
+        planned=held.batch if driver.planned is None else driver.planned(),
+        checkpoint=driver.log,
+    )
     return replace(held, epoch=driver.epoch, owner=driver.owner)
 
 

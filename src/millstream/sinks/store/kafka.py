@@ -74,8 +74,10 @@ class Log:
 
     def take(self) -> Fence:
         """Shut earlier drivers out, and write this driver's epoch among the fences."""
-        # Who has no right to come must not shut out the one that is at work.
-        self._again(lambda: taken(self._read(settled=False), self._driver, self.place))
+        # Who has no right to come must not shut out the one that is at work. What is read while
+        # others are at work may lack the last batch, so that a lack of batches says nothing yet.
+        coming = replace(self._driver, committed=-1)
+        self._again(lambda: taken(self._read(settled=False), coming, self.place))
         return self._again(self._take)
 
     def fence(self) -> Fence | None:
