@@ -167,6 +167,28 @@ def test_refused_rows_are_quarantined_once_for_each_store_whenever_the_driver_di
     assert served.facts.totals == {"input": 3, "written": 1, "quarantined": 2}
 
 
+def test_text_that_is_not_utf_8_is_quarantined_as_it_is(
+    place: Place, sinks: tuple[Any, Any]
+) -> None:
+    staged = place.staged((1, "a"), (2, "??"), (3, "c"))
+    file = staged.files[0].path
+    file.write_bytes(b"")
+    found = pa.array([b"a", b"\xff\xfe", b"c"], pa.binary())
+    odd = pa.Array.from_buffers(pa.string(), 3, found.buffers())
+    pq.write_table(pa.table({"id": pa.array([1, 2, 3]), "text": odd}), file)
+    served = place.served(sinks[0])
+
+    served.commit(staged, 0, QUERY)
+
+    assert [row["id"] for row in rows_in(sinks[0])] == [1, 3]
+    assert served.facts.totals == {"input": 3, "written": 2, "quarantined": 1}
+    from deltalake import DeltaTable
+
+    kept = DeltaTable(str(place.home.quarantine("items"))).to_pyarrow_table()
+    assert kept.column("id").to_pylist() == [2]
+    assert kept.column("text").cast(pa.binary()).to_pylist() == [b"\xff\xfe"]
+
+
 def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
     place: Place, sinks: tuple[Any, Any]
 ) -> None:

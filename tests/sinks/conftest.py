@@ -39,6 +39,12 @@ BY_KEY = [
     pytest.param("kafka", id="kafka", marks=pytest.mark.kafka),
 ]
 """Stores whose rows change by key."""
+TO_PYTHON = [
+    *SERVED,
+    pytest.param("kafka", id="kafka", marks=pytest.mark.kafka),
+    pytest.param("files", id="files"),
+]
+"""Stores whose rows are taken through Python."""
 EVERY = [*BY_KEY, pytest.param("files", id="files")]
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.sinks.conftest import BY_KEY, EVERY
+from tests.sinks.conftest import BY_KEY, EVERY, TO_PYTHON
 from tests.sinks.stores import (
     ARROW,
+    ITEMS,
     Driven,
     connected,
     every_row_in,
@@ -24,6 +25,7 @@ from tests.sinks.stores import (
 from millstream.errors import (
     OvertakenError,
     StoreAheadError,
+    StoreFailedError,
     StoreRestoredError,
     StoreTakenError,
 )
@@ -185,6 +187,47 @@ def test_a_row_without_a_key_is_refused_and_the_others_are_written(make: Make) -
     assert rows_in(sink) == [{"id": 2, "text": "b"}]
 
 
+def texts(*values: bytes) -> pa.Array[Any]:
+    """Give texts that need not be UTF-8, as those of Spark."""
+    found = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(values), found.buffers())
+
+
+YEAR_10000 = 253_402_300_800_000_000
+HARD = {
+    "text": (Column("text", "string"), texts(b"a", b"\xff\xfe", b"c")),
+    "nested": (
+        Column("text", "json"),
+        pa.StructArray.from_arrays([texts(b"a", b"\xff\xfe", b"c")], ["t"]),
+    ),
+    "time": (
+        Column("text", "json"),
+        pa.StructArray.from_arrays(
+            [pa.array([0, YEAR_10000, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))], ["t"]
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("make", TO_PYTHON, indirect=True)
+def test_a_row_whose_values_cannot_be_written_is_refused_and_the_others_are_written(
+    make: Make, kind: str
+) -> None:
+    column, values = HARD[kind]
+    sink = make(key=["id"])
+    store = opened(sink, columns=[ITEMS[0], column], mode="append")
+    rows = pa.table({"id": pa.array([1, 2, 3]), "text": values})
+
+    written = put(store, 0, rows)
+
+    [refused] = written.refused
+    assert refused.rows.column("id").to_pylist() == [2]
+    assert refused.reason
+    assert [row["id"] for row in rows_in(sink)] == [1, 3]
+    assert put(store, 1, rows.slice(1, 1)).refused
+
+
 EVERYTHING = {
     "name": ("string", pa.string(), 'a,"b"\nc \\N é'),
     "yes": ("boolean", pa.bool_(), True),
@@ -222,3 +265,13 @@ def test_a_row_is_looked_up_by_its_key_with_the_values_it_was_written_with(
     assert row_of(sink, **{key: row[key]}) == expected
     absent = "absent" if key == "name" else datetime(2020, 1, 1, tzinfo=UTC)
     assert row_of(sink, **{key: absent}) is None
+
+
+def test_a_row_that_python_cannot_hold_is_told_and_not_taken_for_none(make: Make) -> None:
+    sink = make(key=["id"])
+    store = opened(sink, columns=[ITEMS[0], Column("at", "timestamp")])
+    times = pa.array([YEAR_10000], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    assert not put(store, 0, pa.table({"id": pa.array([1]), "at": times})).refused
+
+    with pytest.raises(StoreFailedError, match=r"10000|10K|Invalid isoformat"):
+        row_of(sink, id=1)

@@ -102,7 +102,12 @@ def _bounds(metadata: pq.FileMetaData) -> dict[str, tuple[Any, Any]]:
             if "." in name or statistics is None:
                 unknown.add(name)
             elif statistics.has_min_max:
-                low, high = statistics.min, statistics.max
+                try:
+                    low, high = statistics.min, statistics.max
+                except (ValueError, OverflowError):
+                    # Text that is not UTF-8, or a time after the year 9999.
+                    unknown.add(name)
+                    continue
                 before = found.get(name, (low, high))
                 found[name] = (min(low, before[0]), max(high, before[1]))
             elif statistics.null_count != column.num_values:

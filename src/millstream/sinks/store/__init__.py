@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sinks.shape import GONE
-from millstream.sinks.store.value import with_null
+from millstream.sinks.store.value import RowsRefusedError, with_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     """A batch, part by part, as often as it is asked for."""
     Settle = Callable[[Sequence["Refused"]], str]
     """Told what was refused when all is written and nothing committed; gives a note to keep."""
-
-
-class RowsRefusedError(Exception):
-    """Some of the rows at hand cannot be kept; which, is found by halving them."""
 
 
 @dataclass(frozen=True, slots=True)

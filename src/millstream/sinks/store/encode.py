@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sinks.shape import NESTED
-from millstream.sinks.store.value import as_time_text, named
+from millstream.sinks.store.value import as_time_text, named, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def as_objects(
 ) -> list[dict[str, Any]]:
     """Give rows as objects that JSON can hold, with or without fields that are null."""
     taken = {column.name: _plain(rows.column(column.name)) for column in columns}
-    objects: list[dict[str, Any]] = pa.table(taken).to_pylist() if taken else []
+    objects: list[dict[str, Any]] = _listed(pa.table(taken)) if taken else []
     for column in columns:
         name, kind = column.name, rows.column(column.name).type
         if column.type == NESTED:
@@ -50,6 +50,16 @@ def as_objects(
     if nulls or not any(values.null_count for values in taken.values()):
         return objects
     return [{name: v for name, v in row.items() if v is not None} for row in objects]
+
+
+def _listed(rows: pa.Table) -> list[dict[str, Any]]:
+    try:
+        return rows.to_pylist()
+    except (ValueError, OverflowError):
+        for name in rows.column_names:
+            with refusing(name):
+                rows.column(name).to_pylist()
+        raise
 
 
 def _plain(values: Values) -> Values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import json
 import os
 import time
@@ -25,7 +26,7 @@ from millstream.errors import StoreFailedError, StoreUnreachableError
 from millstream.sinks.fence import Fence, lets_in, passed, taken
 from millstream.sinks.files import OWN
 from millstream.sinks.shape import NESTED
-from millstream.sinks.store import Written
+from millstream.sinks.store import Refused, Written, salvage
 from millstream.sinks.store.encode import as_json, as_objects, encode
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Folder:
                 return Written(applied=False, fence=held)
             name = f"{self._shape.dataset}-{turn.batch:08d}.{self._format}"
             written = self._own / f"{name}.{self._driver.owner}{_UNFINISHED}"
-            is_any = self._write_file(written, rows)
+            is_any, refused = self._write_file(written, rows)
             with self._alone():
                 held = self._finished()
                 # Another driver may have come while the file was written.
@@ -88,30 +89,34 @@ class Folder:
                     raise StoreFailedError(
                         self.place.name, why=f"{name!r} is there, and the fence does not know it"
                     )
-                fence = passed(held, turn, settle(()))
+                fence = passed(held, turn, settle(refused))
                 self._put(fence, name if is_any else "")
                 self._finished()
-        return Written(applied=True, fence=fence)
+        return Written(applied=True, fence=fence, refused=tuple(refused))
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _write_file(self, path: Path, rows: Rows) -> bool:
-        """Write rows, durably; say whether there were any."""
+    def _write_file(self, path: Path, rows: Rows) -> tuple[bool, list[Refused]]:
+        """Write rows, durably; say whether there were any, and which are refused."""
+        refused, given = list[Refused](), 0
         parts = (part for part in rows() if part.num_rows)
         first = next(parts, None)
         if first is None:
-            return False
+            return False, refused
         with path.open("wb") as file:
             write, end = _FORMATS[self._format](file, first.schema, self._shape.columns)
-            write(first)
-            for part in parts:
-                write(part)
+            for part in itertools.chain([first], parts):
+                given += part.num_rows
+                refused += salvage(part, write)
             end()
             file.flush()
             os.fsync(file.fileno())
+        is_any = given > sum(some.rows.num_rows for some in refused)
+        if not is_any:
+            path.unlink()
         _sync(self._own)
-        return True
+        return is_any, refused
 
     def _put(self, fence: Fence, file: str) -> None:
         """Replace the fence, durably; `file` is what it commits."""

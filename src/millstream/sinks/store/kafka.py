@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from millstream.errors import OvertakenError, StoreUnreachableError
 from millstream.sinks.fence import lets_in, passed, taken
 from millstream.sinks.shape import GONE
-from millstream.sinks.store import Refused, Written, keyed
+from millstream.sinks.store import Refused, Written, keyed, salvage
 from millstream.sinks.store.broker import Cluster, told
 from millstream.sinks.store.record import Encoder
 
@@ -189,12 +189,16 @@ class Log:
 
     def _produce(self, rows: Rows, batch: int) -> list[Refused]:
         refused, waiting = list[Refused](), 0
+
+        def send(rows: pa.Table) -> None:
+            refused.extend(self._send(rows, *self._encoder.messages(rows, batch)))
+
         for part in rows():
             kept, lacking = keyed(part, self._shape.key) if self._needs_key(part) else (part, [])
             refused += lacking
             for first in range(0, kept.num_rows, _CHUNK):
                 chunk = kept.slice(first, _CHUNK)
-                refused += self._send(chunk, *self._encoder.messages(chunk, batch))
+                refused += salvage(chunk, send)
                 waiting += chunk.nbytes
                 if waiting > _WAITING_BYTES or len(self._producer) > _WAITING:
                     self._producer.flush(_ENDS_WITHIN_S)

@@ -17,9 +17,9 @@ from millstream.settings.secret import revealed
 from millstream.sinks import sql
 from millstream.sinks.fence import lets_in, passed, taken
 from millstream.sinks.shape import columns_from_json, columns_to_json
-from millstream.sinks.store import RowsRefusedError, Written, keyed, parted, salvage
+from millstream.sinks.store import Written, keyed, parted, salvage
 from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
-from millstream.sinks.store.value import as_csv
+from millstream.sinks.store.value import RowsRefusedError, as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,10 +327,11 @@ class Lookup:
         import psycopg
 
         try:
-            return self._db.execute(query, values).fetchone()
+            found = self._db.execute(query, values)
         except psycopg.DataError:
             # No row has a value that Postgres cannot hold.
             return None
+        return found.fetchone()
 
     def close(self) -> None:
         """Let the connection go."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.sinks.shape import GONE
 from millstream.sinks.store.encode import as_json, as_objects, encode
-from millstream.sinks.store.value import as_texts
+from millstream.sinks.store.value import as_texts, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.sinks.kafka import Records
-    from millstream.sinks.shape import Column, Shape
+    from millstream.sinks.shape import Shape
 
     Message = dict[str, Any]
     """As `produce_batch` takes it."""
@@ -37,7 +37,7 @@ class Encoder:
             {"key": key, "value": value} for key, value in zip(keys, values, strict=True)
         ]
         if self._records.format == "raw" and "headers" in self._columns:
-            for message, headers in zip(messages, rows.column("headers").to_pylist(), strict=True):
+            for message, headers in zip(messages, _listed(rows, "headers"), strict=True):
                 message["headers"] = [(header["key"], header["value"]) for header in headers or ()]
         numbers: Sequence[int] = range(len(messages))
         if self._records.envelope and GONE in rows.column_names:
@@ -54,12 +54,12 @@ class Encoder:
     def _key_of(self, rows: pa.Table) -> Sequence[bytes | str | None]:
         if not self._keys:
             is_raw = self._records.format == "raw" and "key" in self._columns
-            return rows.column("key").to_pylist() if is_raw else [None] * rows.num_rows
+            return _listed(rows, "key") if is_raw else [None] * rows.num_rows
         if len(self._keys) > 1:
             return as_json(rows, self._keys)
         [column] = self._keys
         if column.type == "boolean":
-            return [None if v is None else str(v).lower() for v in _listed(rows, column)]
+            return [None if v is None else str(v).lower() for v in _listed(rows, column.name)]
         return [text for (text,) in as_texts(rows, self._keys)]
 
     def _values(self, rows: pa.Table, batch: int) -> Sequence[bytes | str | None]:
@@ -69,7 +69,7 @@ class Encoder:
         if self._records.format == "json":
             values: Sequence[bytes | str | None] = as_json(rows, self._shape.columns)
         else:
-            values = rows.column("value").to_pylist()
+            values = _listed(rows, "value")
         if gone is None:
             return values
         return [None if is_gone else v for v, is_gone in zip(values, gone, strict=True)]
@@ -95,5 +95,6 @@ def _gone(rows: pa.Table) -> list[bool]:
     return [bool(is_gone) for is_gone in rows.column(GONE).to_pylist()]
 
 
-def _listed(rows: pa.Table, column: Column) -> Sequence[Any]:
-    return rows.column(column.name).to_pylist()
+def _listed(rows: pa.Table, column: str) -> Sequence[Any]:
+    with refusing(column):
+        return rows.column(column).to_pylist()

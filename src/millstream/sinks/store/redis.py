@@ -21,8 +21,8 @@ from millstream.settings.secret import revealed
 from millstream.sinks.fence import Fence, lets_in, passed, taken
 from millstream.sinks.redis import fence_key
 from millstream.sinks.shape import GONE, columns_from_json, columns_to_json
-from millstream.sinks.store import Written, keyed
-from millstream.sinks.store.value import as_texts, from_store, scalar_of
+from millstream.sinks.store import Written, keyed, salvage
+from millstream.sinks.store.value import as_texts, row_from_store, scalar_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -127,10 +127,12 @@ class Hashes:
             kept, lacking = keyed(part, self._shape.key)
             refused += lacking
             for first in range(0, kept.num_rows, _CHUNK):
-                waiting += self._rows(kept.slice(first, _CHUNK))
+                refused += salvage(
+                    kept.slice(first, _CHUNK), lambda some: waiting.extend(self._rows(some))
+                )
                 if len(waiting) > _CHUNK:
                     self._run(turn, waiting[:_CHUNK])
-                    waiting = waiting[_CHUNK:]
+                    del waiting[:_CHUNK]
         fence = passed(held, turn, settle(refused))
         self._run(turn, waiting, fence)
         return Written(applied=True, fence=fence, refused=tuple(refused))
@@ -201,10 +203,9 @@ class Lookup:
             found = self._db.hgetall(_key(self._prefix, texts))
         if not found:
             return None
-        return {
-            name: from_store(_decoded(found.get(name.encode()), column), column)
-            for name, column in self.columns.items()
-        }
+        columns = self.columns.values()
+        values = (_decoded(found.get(column.name.encode()), column) for column in columns)
+        return row_from_store(columns, values, self._place)
 
     def close(self) -> None:
         """Let the connection go."""

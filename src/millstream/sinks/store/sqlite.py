@@ -15,9 +15,14 @@ from millstream.errors import (
 from millstream.sinks import sql
 from millstream.sinks.fence import lets_in, passed, taken
 from millstream.sinks.shape import columns_from_json, columns_to_json
-from millstream.sinks.store import RowsRefusedError, Written, keyed, parted, salvage
+from millstream.sinks.store import Written, keyed, parted, salvage
 from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
-from millstream.sinks.store.value import as_scalars, from_store, scalar_of
+from millstream.sinks.store.value import (
+    RowsRefusedError,
+    as_scalars,
+    row_from_store,
+    scalar_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,11 +109,13 @@ class Table:
 
     def _apply(self, rows: pa.Table) -> None:
         kept, gone = parted(rows)
+        values = as_scalars(kept, self._shape.columns)
+        keys = as_scalars(gone, self._key_columns) if gone is not None else []
         self._db.execute("SAVEPOINT part")
         try:
-            self._db.executemany(self._insert, as_scalars(kept, self._shape.columns))
-            if gone is not None:
-                self._db.executemany(self._delete, as_scalars(gone, self._key_columns))
+            self._db.executemany(self._insert, values)
+            if keys:
+                self._db.executemany(self._delete, keys)
         except _REFUSALS as error:
             self._db.execute("ROLLBACK TO part")
             raise RowsRefusedError(str(error)) from error
@@ -208,8 +215,7 @@ class Lookup:
             return None
         if row is None:
             return None
-        columns = self.columns.values()
-        return {c.name: from_store(value, c) for c, value in zip(columns, row, strict=True)}
+        return row_from_store(self.columns.values(), row, self._place)
 
     def close(self) -> None:
         """Let the connection go."""

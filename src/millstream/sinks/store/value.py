@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
@@ -12,12 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from millstream.errors import StoreFailedError
 from millstream.sinks.shape import NESTED
 from millstream.sinks.text import scaled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from millstream.sinks.fence import Place
     from millstream.sinks.shape import Column
 
     Values = pa.ChunkedArray[Any]
@@ -35,12 +38,32 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
+class RowsRefusedError(Exception):
+    """Some of the rows at hand cannot be kept; which, is found by halving them."""
+
+
+@contextmanager
+def refusing(column: str) -> Iterator[None]:
+    """Have rows refused whose values Python cannot hold.
+
+    Spark's can be text that is not UTF-8, and times after the year 9999.
+
+    Raises:
+        RowsRefusedError: There are such rows.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        why = f"column {column!r}: {error}"
+        raise RowsRefusedError(why) from error
+
+
 def as_csv(rows: pa.Table, columns: Sequence[Column]) -> bytes:
     """Write rows as CSV: null is nothing, a text is always quoted, times are in UTC."""
     for index, column in enumerate(columns):
         values = rows.column(column.name)
         if column.type == NESTED:
-            rows = rows.set_column(index, column.name, _as_json(values))
+            rows = rows.set_column(index, column.name, _as_json(values, column))
         elif column.type == "timestamp":
             # Whoever reads it takes it for UTC; with a zone, Arrow takes seven times as long.
             rows = rows.set_column(index, column.name, values.cast(pa.timestamp("us")))
@@ -89,6 +112,24 @@ def from_store(value: Any, column: Column) -> Any:
     return read(value) if read else value
 
 
+def row_from_store(
+    columns: Iterable[Column], values: Iterable[Any], place: Place
+) -> dict[str, Any]:
+    """Give a row back as it was.
+
+    Raises:
+        StoreFailedError: Python cannot hold a value, such as a time after the year 9999.
+    """
+    row = {}
+    for column, value in zip(columns, values, strict=True):
+        try:
+            row[column.name] = from_store(value, column)
+        except (ValueError, ArithmeticError) as error:
+            why = f"column {column.name!r} of the row cannot be read: {error}"
+            raise StoreFailedError(place.name, why=why) from error
+    return row
+
+
 def scalar_of(value: Any, column: Column) -> Any:
     """Give one value as `as_scalars` does: a key that a row is asked for by."""
     if isinstance(value, datetime):
@@ -106,14 +147,15 @@ def scalar_of(value: Any, column: Column) -> Any:
 def _scalars(values: Values, column: Column) -> list[Any]:
     kind = values.type
     if column.type == NESTED:
-        values = _as_json(values)
+        values = _as_json(values, column)
     elif pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif pa.types.is_timestamp(kind):
         values = as_time_text(values, " ")
     elif pa.types.is_date(kind) or pa.types.is_decimal(kind):
         values = values.cast(pa.string())
-    return cast("list[Any]", values.to_pylist())
+    with refusing(column.name):
+        return cast("list[Any]", values.to_pylist())
 
 
 def as_time_text(values: Values, between: str) -> Values:
@@ -127,8 +169,10 @@ def as_time_text(values: Values, between: str) -> Values:
     )
 
 
-def _as_json(values: Values) -> Values:
-    texts = [None if v is None else _encode(named(v, values.type)) for v in values.to_pylist()]
+def _as_json(values: Values, column: Column) -> Values:
+    with refusing(column.name):
+        objects = values.to_pylist()
+    texts = [None if v is None else _encode(named(v, values.type)) for v in objects]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
