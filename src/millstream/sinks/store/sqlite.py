@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,14 @@ _AFFINITIES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", 
                ("BLOB", "BLOB"), ("REAL", "REAL"), ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
 _REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 
+_PASSING = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+)
+"""Errors that may pass: another process is at work, the disk is full or was away."""
+
 
 class Table:
     """A table open for writing."""
@@ -67,9 +75,13 @@ class Table:
             self._db = sqlite3.connect(
                 sink.path, _WAIT_S, isolation_level=None, check_same_thread=False
             )
-            # Below FULL, the last commits before a power cut may be lost.
-            self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
-            self._prepare()
+            try:
+                # Below FULL, the last commits before a power cut may be lost.
+                self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
 
     def take(self) -> Fence:
         """Write this driver's epoch beside the table."""
@@ -118,9 +130,9 @@ class Table:
                 self._db.executemany(self._delete, keys)
         except _REFUSALS as error:
             self._db.execute("ROLLBACK TO part")
-            raise RowsRefusedError(str(error)) from error
-        finally:
             self._db.execute("RELEASE part")
+            raise RowsRefusedError(str(error)) from error
+        self._db.execute("RELEASE part")
 
     @property
     def _key_columns(self) -> tuple[Column, ...]:
@@ -169,10 +181,12 @@ class Table:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            # Some errors, such as that of a full disk, have ended the transaction already.
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
 
 class Lookup:
@@ -185,19 +199,21 @@ class Lookup:
         address = f"{Path(sink.path).absolute().as_uri()}?mode=ro"
         with _told(self._place):
             self._db = sqlite3.connect(address, _WAIT_S, uri=True, check_same_thread=False)
-            columns = self._known_columns()
-        if columns is None:
-            self._db.close()
-            raise NothingServedError(self._place.name)
+            try:
+                columns = self._known_columns()
+            except BaseException:
+                self._db.close()
+                raise
         self.columns = {column.name: column for column in columns_from_json(columns)}
 
-    def _known_columns(self) -> str | None:
+    def _known_columns(self) -> str:
         there = self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (sql.FENCE,))
-        if there.fetchone() is None:
-            return None
-        fences = sql.FenceTable(sql.FENCE, "?")
-        found = self._db.execute(fences.columns, (self._target,)).fetchone()
-        return str(found[0]) if found else None
+        fences, found = sql.FenceTable(sql.FENCE, "?"), None
+        if there.fetchone() is not None:
+            found = self._db.execute(fences.columns, (self._target,)).fetchone()
+        if found is None:
+            raise NothingServedError(self._place.name)
+        return str(found[0])
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key."""
@@ -246,8 +262,7 @@ def _told(place: Place) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
-        if code is not None and code & 0xFF in busy:
+        if code is not None and code & 0xFF in _PASSING:
             raise StoreUnreachableError(place.name, why=str(error)) from error
         raise StoreFailedError(place.name, why=str(error)) from error
     except OSError as error:
