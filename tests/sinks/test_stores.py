@@ -175,6 +175,36 @@ def test_of_two_rows_with_one_key_the_newest_stands_in_and_across_batches(make: 
     assert rows_in(sink) == [{"id": 1, "text": "b"}, {"id": 12, "text": "a"}]
 
 
+SMALL, LARGE = pa.decimal128(20, 10), pa.decimal128(38, 2)
+OLD_AND_NEW = [
+    ("decimal(10,2)", pa.decimal128(10, 2), Decimal("9.50"), Decimal("10.50")),
+    ("decimal(10,2)", pa.decimal128(10, 2), Decimal("-10.50"), Decimal("-9.50")),
+    ("decimal(10,2)", pa.decimal128(10, 2), Decimal("-0.01"), Decimal("0.00")),
+    ("decimal(20,10)", SMALL, Decimal("0.0000000009"), Decimal("0.0000000010")),
+    ("decimal(20,10)", SMALL, Decimal("0.0000000009"), Decimal("1.5000000000")),
+    ("decimal(38,2)", LARGE, Decimal(10**30) - 1, Decimal(10**30)),
+    ("long", pa.int64(), 9_999_999_999_999_999, 10_000_000_000_000_000),
+    ("long", pa.int64(), -9_007_199_254_740_993, -9_007_199_254_740_992),
+    ("long", pa.int64(), 9_007_199_254_740_992, 9_007_199_254_740_993),
+    ("double", pa.float64(), -2.5, 1e16),
+]
+
+
+@pytest.mark.parametrize(("kind", "arrow", "old", "new"), OLD_AND_NEW)
+def test_the_newest_is_found_by_its_value(
+    make: Make, kind: str, arrow: pa.DataType, old: Any, new: Any
+) -> None:
+    sink = make(key=["id"], newest_by="n")
+    store = opened(sink, columns=[ITEMS[0], Column("n", kind)])
+    fields: list[Any] = [("id", pa.int64()), ("n", arrow)]
+    rows = [[{"id": 1, "n": old}, {"id": 2, "n": new}], [{"id": 1, "n": new}, {"id": 2, "n": old}]]
+
+    for batch, some in enumerate(rows):
+        put(store, batch, table(*some, schema=pa.schema(fields)))
+
+    assert [row_of(sink, id=n) for n in (1, 2)] == [{"id": n, "n": new} for n in (1, 2)]
+
+
 @pytest.mark.parametrize("make", BY_KEY, indirect=True)
 def test_a_row_without_a_key_is_refused_and_the_others_are_written(make: Make) -> None:
     sink = make(key=["id"])

@@ -61,8 +61,14 @@ def create_table(table: str, types: dict[str, str], key: Sequence[str]) -> str:
     return f"CREATE TABLE {table} ({', '.join(columns)})"
 
 
-def on_conflict(shape: Shape, table: str) -> str:
-    """Say what happens to a row whose key is there already."""
+def on_conflict(shape: Shape, table: str, collation: str = "") -> str:
+    """Say what happens to a row whose key is there already.
+
+    Args:
+        shape: What is kept.
+        table: The name of the table in the statement.
+        collation: How the column that says which row is newer is compared, if not by its type.
+    """
     if not shape.key or shape.mode == "complete":
         return ""
     clause = f" ON CONFLICT ({listed(shape.key)}) DO "
@@ -72,7 +78,8 @@ def on_conflict(shape: Shape, table: str) -> str:
     clause += f"UPDATE SET {changes}"
     if shape.newest_by:
         newest = quoted(shape.newest_by)
-        clause += f" WHERE {table}.{newest} IS NULL OR excluded.{newest} >= {table}.{newest}"
+        new = f"excluded.{newest}{collation}"
+        clause += f" WHERE {table}.{newest} IS NULL OR {new} >= {table}.{newest}"
     return clause
 
 

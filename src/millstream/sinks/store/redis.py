@@ -39,7 +39,8 @@ _CHUNK = 1000
 _ANSWERS_WITHIN_S = 10
 _TRIES = 4
 _PAUSE_S = 0.05
-_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
+_WHOLE = ("byte", "short", "integer", "long")
+_REAL = ("float", "double")
 
 # A row is written as a whole and not added to, so that a chunk may be written again: the batch is
 # there when its last script says so, and not before.
@@ -49,16 +50,29 @@ if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return {'overtaken', held[2] or
 local batch, mine = tonumber(held[3]), tonumber(ARGV[3])
 if batch >= mine then return {'had', held[3]} end
 if batch < mine - 1 then return {'gap', held[3]} end
-local newest, is_number = ARGV[5], ARGV[6] == '1'
+local newest, order = ARGV[5], ARGV[6]
+-- Lua would make floating-point numbers of them, which are not exact.
+local function scan(text)
+  local sign, whole, part, power = string.match(text, '^(-?)(%d*)%.?(%d*)[eE]?([+-]?%d*)$')
+  local digits = string.gsub((whole or '') .. (part or ''), '0+$', '')
+  local first = string.find(digits, '[1-9]')
+  if not first then return 0, 0, '' end
+  local size = #whole - first + (tonumber(power) or 0)
+  return sign == '-' and -1 or 1, size, string.sub(digits, first)
+end
+local function is_less(new, old)
+  local sign, size, digits = scan(new)
+  local old_sign, old_size, old_digits = scan(old)
+  if sign ~= old_sign then return sign < old_sign end
+  if size ~= old_size then return size * sign < old_size * sign end
+  if sign < 0 then return old_digits < digits end
+  return digits < old_digits
+end
 local function is_older(new, old)
   if not old or not new then return not new and old end
-  local a, b = new, old
-  if is_number then
-    a, b = tonumber(new), tonumber(old)
-    -- Whole numbers beyond 2^53 are the same to Lua; of as many digits, they sort as texts.
-    if a == b then a, b = new, old end
-  end
-  return a < b
+  if order == 'exact' then return is_less(new, old) end
+  if order == 'real' then return tonumber(new) < tonumber(old) end
+  return new < old
 end
 for _, row in ipairs(cmsgpack.unpack(ARGV[4])) do
   local key, fields, version = row[1], row[2], row[3]
@@ -144,13 +158,12 @@ class Hashes:
     def _run(self, turn: Turn, rows: list[Any], fence: Fence | None = None) -> None:
         """Have the server write rows, and with the last of them the fence."""
         newest = self._newest.name if self._newest else ""
-        is_number = self._newest is not None and self._newest.type in _NUMBERS
         end = (fence.checkpoint, fence.digest, fence.note) if fence else ()
         driver = (self._driver.owner, str(self._driver.epoch), str(turn.batch))
         packed = msgspec.msgpack.encode(rows)
         with _told(self.place):
             said, about = self._script(
-                [self._fence_key], [*driver, packed, newest, str(int(is_number)), *end]
+                [self._fence_key], [*driver, packed, newest, _order(self._newest), *end]
             )
         if said == b"overtaken":
             raise OvertakenError(self.place.name, mine=self._driver.epoch, theirs=int(about))
@@ -210,6 +223,13 @@ class Lookup:
     def close(self) -> None:
         """Let the connection go."""
         self._db.close()
+
+
+def _order(column: Column | None) -> str:
+    """Say how the script is to compare the values of a column."""
+    if column is not None and (column.is_decimal or column.type in _WHOLE):
+        return "exact"
+    return "real" if column is not None and column.type in _REAL else "text"
 
 
 def _raw(value: bytes) -> msgspec.Raw:

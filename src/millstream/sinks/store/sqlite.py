@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ _AFFINITIES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", 
                ("BLOB", "BLOB"), ("REAL", "REAL"), ("FLOA", "REAL"), ("DOUB", "REAL"))  # fmt: skip
 _REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 
+_BY_VALUE = "millstream_decimal"
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -75,6 +77,7 @@ class Table:
             self._db = sqlite3.connect(
                 sink.path, _WAIT_S, isolation_level=None, check_same_thread=False
             )
+            self._db.create_collation(_BY_VALUE, _compared)
             try:
                 # Below FULL, the last commits before a power cut may be lost.
                 self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
@@ -143,8 +146,14 @@ class Table:
         marks = ", ".join("?" * len(self._shape.columns))
         return (
             f"INSERT INTO {self._name} ({sql.listed(self._shape.names)}) VALUES ({marks})"
-            f"{sql.on_conflict(self._shape, self._name)}"
+            f"{sql.on_conflict(self._shape, self._name, self._collation)}"
         )
+
+    @property
+    def _collation(self) -> str:
+        """How decimals, which are texts here, are compared."""
+        newest = [c for c in self._shape.columns if c.name == self._shape.newest_by]
+        return f" COLLATE {_BY_VALUE}" if newest and newest[0].is_decimal else ""
 
     @property
     def _delete(self) -> str:
@@ -236,6 +245,10 @@ class Lookup:
     def close(self) -> None:
         """Let the connection go."""
         self._db.close()
+
+
+def _compared(one: str, other: str) -> int:
+    return int(Decimal(one).compare(Decimal(other)))
 
 
 def _wanted(column: Column) -> Wanted:
