@@ -14,6 +14,7 @@ from tests.sinks.stores import opened, put, rows_in, table
 from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
 from millstream.sinks.postgres import Postgres as Sink
 from millstream.sinks.shape import Column
+from millstream.sinks.store.postgres import connect
 from millstream.testing.proxy import Proxy
 from millstream.testing.server import free_ports
 
@@ -160,3 +161,52 @@ def test_a_table_may_be_in_a_schema_of_its_own(postgres: Postgres, name: str) ->
     put(opened(sink), 0, table({"id": 1, "text": "a"}))
 
     assert rows_in(sink) == [{"id": 1, "text": "a"}]
+
+
+def test_a_line_that_went_silent_is_given_up_unless_the_address_says_when(
+    postgres: Postgres, name: str
+) -> None:
+    said = f"{postgres.dsn}{'&' if '?' in postgres.dsn else '?'}keepalives_idle=60"
+    for dsn, idle in ((postgres.dsn, "10"), (said, "60")):
+        sink = Sink(dsn, table=name)
+        db = connect(sink, sink.place("items"))
+        told = db.info.get_parameters()
+        db.close()
+
+        assert told["tcp_user_timeout"] == "30000"
+        assert told["keepalives_idle"] == idle
+
+
+def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_told(
+    postgres: Postgres, name: str
+) -> None:
+    sink = Sink(postgres.dsn, table=name, key="id")
+    put(opened(sink), 0, table({"id": 1, "text": "a"}))
+    reader: Any = sink.reader("items")
+    [(lock,), (statement,)] = [
+        reader._db.execute(f"SHOW {word}_timeout").fetchone() for word in ("lock", "statement")
+    ]
+    assert (lock, statement) == ("3s", "5s")
+
+    with psycopg.connect(postgres.dsn) as other:
+        other.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+        for word, ms in (("lock", 50), ("statement", 40)):
+            reader._db.execute(f"SET {word}_timeout TO {ms}")
+            with pytest.raises(StoreUnreachableError, match=f"due to {word} timeout"):
+                reader.get({"id": 1})
+    assert reader.get({"id": 1}) == {"id": 1, "text": "a"}
+    reader.close()
+
+
+def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
+    postgres: Postgres, name: str
+) -> None:
+    with psycopg.connect(postgres.dsn) as db:
+        db.execute(f"CREATE TABLE {name} (text CHAR(3) PRIMARY KEY, id BIGINT)")
+    sink = Sink(postgres.dsn, table=name, key="text")
+    rows = [{"text": "a", "id": 1}, {"text": "a ", "id": 2}, {"text": "b", "id": 3}]
+
+    assert put(opened(sink), 0, table(*rows)).applied
+
+    found = {row["text"].strip(): row["id"] for row in rows_in(sink)}
+    assert found == {"a": 2, "b": 3}

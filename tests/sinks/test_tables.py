@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 import pytest
-from tests.sinks.stores import opened, put, rows_in, table
+from tests.sinks.stores import opened, put, row_of, rows_in, table
 
 from millstream.errors import (
     StoreColumnMissingError,
@@ -123,7 +123,7 @@ def test_a_table_must_hold_its_rows_to_the_key(make: Make) -> None:
 
 
 def test_names_are_quoted(make: Make) -> None:
-    odd = 'or"der'
+    odd = 'or"der %s %'
     sink = make(name="select", key=[odd])
     columns = (Column(odd, "long"), Column("group", "string"))
     fields: list[Any] = [(odd, pa.int64()), ("group", pa.string())]
@@ -133,3 +133,4 @@ def test_names_are_quoted(make: Make) -> None:
     put(store, 1, table({odd: 1, "group": "b"}, schema=pa.schema(fields)))
 
     assert rows_in(sink) == [{odd: 1, "group": "b"}]
+    assert row_of(sink, **{odd: 1}) == {odd: 1, "group": "b"}

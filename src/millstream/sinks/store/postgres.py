@@ -37,7 +37,15 @@ Answer = TypeVar("Answer")
 _STAGE = "pg_temp.millstream_stage"
 _ROOM = " WITH (fillfactor = 50)"
 """Rows that change find room in their page, so that no index has to."""
-_ANSWERS_WITHIN_S = 10
+_LINE = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 30_000,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+}
+"""A peer that says nothing any more is given up after half a minute, not after a quarter hour."""
 _TRIES = 5
 _PAUSE_S = 0.05
 _SESSION = """
@@ -47,13 +55,19 @@ SET lock_timeout TO '60s';
 SET idle_in_transaction_session_timeout TO '10min';
 SET client_min_messages TO error;
 """
+_ASKING = """
+SET lock_timeout TO '3s';
+SET statement_timeout TO '5s';
+"""
+"""Whoever looks a row up waits for an answer, and may ask again."""
 _RETRIED = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, a lock that was not to be had in time."""
 _LOGIN = ("28", "3D")
 """Wrong user or password; no such database."""
 _STARTING_OR_ENDING = "57P"
-_OF_A_ROW = ("22", "23", "54", "P0001")
-"""Data, constraints, limits such as the size of an index entry, and triggers that refuse."""
+_OF_A_ROW = ("21", "22", "23", "54", "P0001")
+"""Two keys that are one to the table, data, constraints, limits such as the size of an index entry,
+and triggers that refuse."""
 
 _TYPES = {
     "boolean": "boolean",
@@ -295,7 +309,7 @@ class Lookup:
     def __init__(self, sink: Postgres, dataset: str) -> None:
         self._place, target = sink.place(dataset), sink.target(dataset)
         self._name = sql.qualified(target)
-        self._db = connect(sink, self._place)
+        self._db = connect(sink, self._place, _SESSION + _ASKING)
         try:
             with _told(self._place):
                 columns = self._known_columns(target)
@@ -314,8 +328,8 @@ class Lookup:
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key."""
-        same = " AND ".join(f"{sql.quoted(name)} = %s" for name in key)
-        query = f"SELECT {sql.listed(self.columns)} FROM {self._name} WHERE {same}"
+        same = " AND ".join(f"{_escaped(sql.quoted(name))} = %s" for name in key)
+        query = f"{_escaped(f'SELECT {sql.listed(self.columns)} FROM {self._name}')} WHERE {same}"
         try:
             with _told(self._place):
                 row = self._row(query, [_parameter(value) for value in key.values()])
@@ -331,6 +345,8 @@ class Lookup:
         except psycopg.DataError:
             # No row has a value that Postgres cannot hold.
             return None
+        except psycopg.errors.QueryCanceled as error:
+            raise StoreUnreachableError(self._place.name, why=_words(error)) from error
         return found.fetchone()
 
     def close(self) -> None:
@@ -342,14 +358,24 @@ class _BusyError(Exception):
     """Another transaction was in the way; to try again may succeed."""
 
 
+def _escaped(query: str) -> str:
+    """Have a query with values to fill in take percent signs as they are."""
+    return query.replace("%", "%%")
+
+
 def _parameter(value: Any) -> Any:
     from psycopg.types.json import Jsonb
 
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-def connect(sink: Postgres, place: Place) -> psycopg.Connection[Any]:
+def connect(sink: Postgres, place: Place, session: str = _SESSION) -> psycopg.Connection[Any]:
     """Log in.
+
+    Args:
+        sink: Where; what its address says of waiting holds.
+        place: What errors name.
+        session: What is to be set first of all.
 
     Raises:
         StoreLoginError: The server does not let this user in.
@@ -360,13 +386,11 @@ def connect(sink: Postgres, place: Place) -> psycopg.Connection[Any]:
     except ImportError as error:
         raise ExtraMissingError("ms.Postgres", module="psycopg", extra="postgres") from error
     with _told(place):
-        db = psycopg.connect(
-            revealed(sink.dsn),
-            autocommit=True,
-            connect_timeout=_ANSWERS_WITHIN_S,
-            application_name="millstream",
-        )
-        db.execute(_SESSION)
+        dsn = revealed(sink.dsn)
+        said = psycopg.conninfo.conninfo_to_dict(dsn)
+        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in said}
+        db = psycopg.connect(dsn, autocommit=True, application_name="millstream", **line)
+        db.execute(session)
     return db
 
 
