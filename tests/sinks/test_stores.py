@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -256,6 +257,38 @@ def test_a_row_whose_values_cannot_be_written_is_refused_and_the_others_are_writ
     assert refused.reason
     assert [row["id"] for row in rows_in(sink)] == [1, 3]
     assert put(store, 1, rows.slice(1, 1)).refused
+
+
+@pytest.mark.parametrize("make", TO_PYTHON, indirect=True)
+def test_nested_numbers_are_the_same_in_every_store(make: Make) -> None:
+    sink = make(key=["id"])
+    numbers = [float("nan"), float("inf"), float("-inf"), 0.1, None]
+    kind = pa.struct([("of_64", pa.list_(pa.float64())), ("of_32", pa.list_(pa.float32()))])
+    fields: list[Any] = [("id", pa.int64()), ("n", kind)]
+    schema = pa.schema(fields)
+    row = {"id": 1, "n": {"of_64": numbers, "of_32": numbers}}
+    store = opened(sink, columns=[ITEMS[0], Column("n", "json")], mode="append")
+
+    put(store, 0, table(row, schema=schema))
+
+    [found] = rows_in(sink)
+    told = json.loads(found["n"]) if isinstance(found["n"], str) else found["n"]
+    expected = ["NaN", "Infinity", "-Infinity", 0.1, None]
+    assert told == {"of_64": expected, "of_32": expected}
+
+
+@pytest.mark.parametrize("make", TO_PYTHON[-2:], indirect=True)
+def test_a_number_of_32_bits_is_written_with_the_digits_it_has(make: Make) -> None:
+    sink = make(key=["id"])
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.float32())])
+    store = opened(sink, columns=[ITEMS[0], Column("n", "float")], mode="append")
+
+    values = [0.1, float("nan"), 16777216.0, 3.4028234e38, 1e-45, None]
+    rows = [{"id": id_, "n": n} for id_, n in enumerate(values)]
+    put(store, 0, table(*rows, schema=schema))
+
+    found = [row.get("n") for row in rows_in(sink)]
+    assert found == [0.1, "NaN", 16777216.0, 3.4028235e38, 1e-45, None]
 
 
 EVERYTHING = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sinks.shape import NESTED
-from millstream.sinks.store.value import as_time_text, named, refusing
+from millstream.sinks.store.value import as_time_text, number, plain, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +45,7 @@ def as_objects(
                 row[name] = _nested(row[name], kind, nulls=nulls)
         elif pa.types.is_floating(kind) and not _is_finite(taken[name]):
             for row in objects:
-                row[name] = _number(row[name])
+                row[name] = number(row[name])
     if nulls or not any(values.null_count for values in taken.values()):
         return objects
     return [{name: v for name, v in row.items() if v is not None} for row in objects]
@@ -63,8 +62,10 @@ def _listed(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _plain(values: Values) -> Values:
-    """Turn times into texts, a column at a time."""
+    """Turn times into texts, a column at a time, and numbers of 32 bits into their shortest."""
     kind = values.type
+    if pa.types.is_float32(kind):
+        return values.cast(pa.string()).cast(pa.float64())
     if pa.types.is_date(kind):
         return values.cast(pa.string())
     return as_time_text(values, "T") if pa.types.is_timestamp(kind) else values
@@ -74,24 +75,9 @@ def _is_finite(values: Values) -> bool:
     return bool(pc.all(pc.is_finite(values)).as_py() in (True, None))
 
 
-def _number(value: float | None) -> float | str | None:
-    """Give what is no number a name, for which JSON has none."""
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-
-
 def _nested(value: Any, kind: pa.DataType, *, nulls: bool) -> Any:
-    plain = _plainly(named(value, kind))
-    return plain if nulls else _without_nulls(plain)
-
-
-def _plainly(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plainly(v) for name, v in value.items()}
-    if isinstance(value, list):
-        return [_plainly(v) for v in value]
-    return _number(value) if isinstance(value, float) else value
+    told = plain(value, kind)
+    return told if nulls else _without_nulls(told)
 
 
 def _without_nulls(value: Any) -> Any:

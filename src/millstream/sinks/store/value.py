@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _FLOATS = ("float", "double")
+_LARGEST_OF_32_BITS = 3.4028234e38
 _READ: dict[str, Callable[[Any], Any]] = {
     "boolean": lambda value: bool(int(value)),
     **dict.fromkeys(_INTEGERS, int),
@@ -172,7 +175,7 @@ def as_time_text(values: Values, between: str) -> Values:
 def _as_json(values: Values, column: Column) -> Values:
     with refusing(column.name):
         objects = values.to_pylist()
-    texts = [None if v is None else _encode(named(v, values.type)) for v in objects]
+    texts = [None if v is None else _encode(plain(v, values.type)) for v in objects]
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
@@ -186,17 +189,64 @@ def as_objects(rows: pa.Table) -> list[dict[str, Any]]:
     return [{n: named(row[n], kind) for n, kind in fields.items()} for row in rows.to_pylist()]
 
 
-def named(value: Any, kind: pa.DataType) -> Any:
-    """Turn the pairs that Arrow gives for a map into an object."""
+def named(
+    value: Any, kind: pa.DataType, leaf: Callable[[Any, pa.DataType], Any] = lambda v, _: v
+) -> Any:
+    """Turn the pairs that Arrow gives for a map into an object.
+
+    Args:
+        value: What Arrow gives.
+        kind: Its type.
+        leaf: What becomes of values that have no parts.
+    """
     if value is None:
         return None
     if isinstance(kind, pa.MapType):
-        return {str(k): named(v, kind.item_type) for k, v in value}
+        return {str(k): named(v, kind.item_type, leaf) for k, v in value}
     if isinstance(kind, pa.ListType):
-        return [named(v, kind.value_type) for v in value]
+        return [named(v, kind.value_type, leaf) for v in value]
     if isinstance(kind, pa.StructType):
-        return {field.name: named(value[field.name], field.type) for field in kind}
+        return {field.name: named(value[field.name], field.type, leaf) for field in kind}
+    return leaf(value, kind)
+
+
+def plain(value: Any, kind: pa.DataType) -> Any:
+    """Give a nested value as JSON can hold it; all stores have the same.
+
+    >>> plain([0.5, float("nan")], pa.list_(pa.float64()))
+    [0.5, 'NaN']
+    """
+    return named(value, kind, _json_leaf)
+
+
+def _json_leaf(value: Any, kind: pa.DataType) -> Any:
+    if not isinstance(value, float):
+        return value
+    return number(_shortest(value) if pa.types.is_float32(kind) else value)
+
+
+def number(value: float | None) -> float | str | None:
+    """Give what is no number a name, for which JSON has none."""
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+
+
+def _shortest(value: float) -> float:
+    """Give the number with the fewest digits whose nearest number of 32 bits is this one.
+
+    >>> _shortest(0.10000000149011612)
+    0.1
+    """
+    for digits in range(6, 9):
+        shorter = float(f"{value:.{digits}g}")
+        if abs(shorter) <= _LARGEST_OF_32_BITS and _of_32_bits(shorter) == value:
+            return shorter
     return value
+
+
+def _of_32_bits(value: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
 def with_null(rows: pa.Table, columns: Sequence[str]) -> Values:
