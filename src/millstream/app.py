@@ -249,6 +249,7 @@ class App:
             UnknownDatasetError: The app declares no such dataset.
             NotServedError: The answer is in no store.
             LookupRefusedError: Other columns are given than those of the key.
+            LookupValueError: A value can be none of its column's.
             StoreUnreachableError: The store does not answer, not even when it is connected again.
         """
         return self._lookups.of(self.graph, name).get(key)

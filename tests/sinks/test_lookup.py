@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from tests.sinks.stores import ITEMS, opened, put, row_of, table
@@ -22,6 +26,7 @@ from millstream.errors import (
     StoreUnreachableError,
 )
 from millstream.sinks import lookup
+from millstream.sinks.given import from_python
 from millstream.sinks.lookup import Served
 from millstream.sinks.postgres import Postgres as PostgresSink
 from millstream.sinks.redis import Redis as RedisSink
@@ -121,6 +126,97 @@ def test_a_value_that_no_store_can_hold_is_in_no_row(make: Make) -> None:
 
     assert row_of(sink, id=2**70, text="one") is None
     assert row_of(sink, id=1, text="o\x00ne") is None
+
+
+TWO = timezone(timedelta(hours=2))
+MOMENT = datetime(2026, 5, 1, tzinfo=UTC)
+MIDNIGHT = MOMENT.replace(tzinfo=None)
+GIVEN: list[tuple[str, pa.DataType, Any, list[Any]]] = [
+    ("long", pa.int64(), 7, [7, 7.0, Decimal(7), np.int64(7), np.float32(7), "7"]),
+    ("double", pa.float64(), 7.0, [7, 7.0, np.int8(7), np.float64(7), Decimal("7.0"), "7"]),
+    ("float", pa.float32(), 0.1, [0.1, np.float32(0.1), Decimal("0.1"), "0.1"]),
+    ("decimal(5,2)", pa.decimal128(5, 2), Decimal("1.50"), [1.5, Decimal("1.5"), "1.5"]),
+    ("boolean", pa.bool_(), True, [True, np.bool_(True), "true"]),
+    ("date", pa.date32(), date(2026, 5, 1), [date(2026, 5, 1), MIDNIGHT, "2026-05-01"]),
+    (
+        "timestamp",
+        pa.timestamp("us", "UTC"),
+        MOMENT,
+        [
+            MOMENT,
+            MOMENT.astimezone(TWO),
+            MIDNIGHT,
+            date(2026, 5, 1),
+            pd.Timestamp(MOMENT),
+            np.datetime64("2026-05-01T00:00:00", "us"),
+            "2026-05-01T00:00:00Z",
+        ],
+    ),
+    (
+        "timestamp_ntz",
+        pa.timestamp("us"),
+        MIDNIGHT,
+        [MIDNIGHT, date(2026, 5, 1), "2026-05-01T00:00"],
+    ),
+    ("string", pa.string(), "a", ["a", np.str_("a")]),
+    ("binary", pa.binary(), b"a", [b"a", bytearray(b"a"), memoryview(b"a")]),
+    ("json", pa.list_(pa.int64()), [1, 2], [[1, 2], (1, 2), "[1, 2]"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "arrow", "value", "given"), GIVEN, ids=[g[0] for g in GIVEN])
+def test_a_row_is_found_by_any_value_of_python_that_is_the_same(
+    make: Make,
+    serve: Callable[[Any], Served],
+    kind: str,
+    arrow: pa.DataType,
+    value: Any,
+    given: list[Any],
+) -> None:
+    sink = make(key=["k"])
+    store = opened(sink, columns=[Column("k", kind), Column("text", "string")])
+    put(store, 0, table({"k": value, "text": "a"}, schema=schema_of(k=arrow, text=pa.string())))
+    served = serve(sink)
+
+    found = [served.get({"k": one}) for one in given]
+
+    assert [row["text"] if row else one for row, one in zip(found, given, strict=True)] == [
+        "a" for _ in given
+    ]
+
+
+IMPOSSIBLE = [
+    ("long", 7.5),
+    ("long", True),
+    ("long", 2**70),
+    ("long", float("nan")),
+    ("long", object()),
+    ("long", None),
+    ("byte", 128),
+    ("double", "x"),
+    ("double", 10**400),
+    ("float", 1e39),
+    ("boolean", 1),
+    ("decimal(5,2)", 1.234),
+    ("decimal(5,2)", Decimal("NaN")),
+    ("date", MIDNIGHT.replace(hour=12)),
+    ("date", 20260501),
+    ("timestamp", 1_777_000_000),
+    ("timestamp", "noon"),
+    ("timestamp_ntz", MOMENT),
+    ("string", 7),
+    ("binary", "a"),
+    ("json", 7),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), IMPOSSIBLE)
+def test_a_value_that_a_column_cannot_have_is_refused(kind: str, value: Any) -> None:
+    with pytest.raises(LookupValueError) as refusal:
+        from_python(value, Column("k", kind), "items")
+
+    assert refusal.value.what.startswith(f"'k' of the key of 'items' is {kind}, and cannot be ")
+    assert pickle.loads(pickle.dumps(refusal.value)).fix == refusal.value.fix
 
 
 REFUSED = [

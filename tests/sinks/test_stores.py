@@ -280,7 +280,8 @@ def test_nested_numbers_are_the_same_in_every_store(make: Make) -> None:
 @pytest.mark.parametrize("make", TO_PYTHON[-2:], indirect=True)
 def test_a_number_of_32_bits_is_written_with_the_digits_it_has(make: Make) -> None:
     sink = make(key=["id"])
-    schema = pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.float32())])
+    fields: list[Any] = [("id", pa.int64()), ("n", pa.float32())]
+    schema = pa.schema(fields)
     store = opened(sink, columns=[ITEMS[0], Column("n", "float")], mode="append")
 
     values = [0.1, float("nan"), 16777216.0, 3.4028234e38, 1e-45, None]

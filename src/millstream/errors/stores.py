@@ -193,7 +193,7 @@ class LookupValueError(CommandError):
         *,
         column: str,
         type: str,  # noqa: A002
-        value: str,
+        value: object,
         expected: str,
     ) -> None:
         super().__init__(

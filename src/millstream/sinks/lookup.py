@@ -15,6 +15,7 @@ from millstream.errors import (
     StoreUnreachableError,
     UnknownDatasetError,
 )
+from millstream.sinks.given import from_python
 from millstream.sinks.text import from_text
 
 if TYPE_CHECKING:
@@ -74,9 +75,15 @@ class Served:
 
         Raises:
             LookupRefusedError: Other columns are given than those of the key.
+            LookupValueError: A value can be none of its column's.
         """
         self._hold_to_key(tuple(key))
-        return self._asked(lambda reader: reader.get({k: key[k] for k in self._sink.key}))
+
+        def ask(reader: Reader) -> dict[str, Any] | None:
+            columns = self._key_of(reader)
+            return reader.get({c.name: from_python(key[c.name], c, self._dataset) for c in columns})
+
+        return self._asked(ask)
 
     def get_by_text(self, given: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
         """Give the row of a key whose values are texts, such as in an address.

@@ -38,14 +38,22 @@ def from_text(text: str, column: Column, dataset: str) -> Any:
     >>> from_text("1.5", Column("price", "decimal(10,2)"), "latest")
     Decimal('1.50')
     """
-    kind = "decimal" if column.is_decimal else column.type
-    read, expected = _READ[kind]
+    read, expected = _READ[_kind(column)]
     try:
         return read(text, column)
     except (ValueError, ArithmeticError, RecursionError):
         raise LookupValueError(
             dataset, column=column.name, type=column.type, value=text, expected=expected
         ) from None
+
+
+def expected_of(column: Column) -> str:
+    """Say what a value of a column may be."""
+    return _READ[_kind(column)][1]
+
+
+def _kind(column: Column) -> str:
+    return "decimal" if column.is_decimal else column.type
 
 
 def scaled(value: Any, column: Column) -> Any:
