@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import millstream as ms
 from millstream.errors import OvertakenError, StoreAheadError, StoreRestoredError
 from millstream.sinks.address import guarded
 from millstream.sinks.fence import (
@@ -115,6 +116,11 @@ def test_store_and_checkpoint_tell_the_same_story_or_are_refused() -> None:
         "postgresql://me@db/shop?password=sesame%20street",
         "host=db user=me password = 'sesame street' dbname=shop",
         "redis://:sesame%20street@db:6379/0",
+        "postgresql://db/shop?sslpassword=sesame%20street&sslmode=require",
+        "postgresql://db/shop?PASSWORD=sesame%20street",
+        "host=db sslpassword='sesame street'",
+        r"host=db password=sesame\ street",
+        "user=me password=se'sesame host=db",
     ],
 )
 def test_an_address_prints_without_its_password(address: str) -> None:
@@ -125,3 +131,30 @@ def test_an_address_prints_without_its_password(address: str) -> None:
     assert "db" in f"{shown}"
     told = StoreRestoredError("sesame street", batch=1, knows=2, checkpoint="c", forget="f")
     assert "sesame" not in str(told)
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql:/me:oyster@db/shop", "redis//:oyster@db", "postgres:me:oyster@db"]
+)
+def test_an_address_that_cannot_be_read_is_not_printed_at_all(address: str) -> None:
+    assert f"{guarded(address)}" == "***"
+    assert guarded(address) == address
+
+
+def test_secrets_of_a_client_are_not_printed() -> None:
+    login = 'PlainLoginModule required username="shop" password="oyster";'
+    options = {
+        "kafka.sasl.jaas.config": login,
+        "kafka.ssl.key.password": "oyster-key",
+        "kafka.client.id": "shop",
+    }
+
+    topic = ms.Kafka("orders", "db:9092", options=options)
+
+    shown = f"{topic!r} {topic.in_batches()!r}"
+    assert "oyster" not in shown
+    assert "'kafka.client.id': 'shop'" in shown
+    assert topic.in_batches().client["sasl.password"] == "oyster"
+    assert topic.in_batches().client["ssl.key.password"] == "oyster-key"
+    assert topic._spark_options == options
+    assert all(type(value) is str for value in topic._spark_options.values())

@@ -15,6 +15,7 @@ from millstream.errors import (
 from millstream.model.dataset import AvroOptions, Codec
 from millstream.model.schema import Schema
 from millstream.settings.secret import parts_of, revealed
+from millstream.sinks.address import guarded_options
 from millstream.sinks.kafka import WRITTEN, Records, Topic
 from millstream.sinks.option import named
 
@@ -77,6 +78,7 @@ class Kafka:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", named(self.key))
+        object.__setattr__(self, "options", guarded_options(self.options))
         if self.format == "avro":
             object.__setattr__(self, "_read", read_avro(self.avro))
         if self.format == "raw":

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import unquote
 
 from millstream.errors import conceal
 from millstream.settings.secret import Secret
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Option = TypeVar("Option", bound="str | int | bool")
+
 _HIDDEN = "***"
+_SECRET = re.compile(r"password|secret|jaas|token|keystore\.key|ssl\.key\.pem", re.IGNORECASE)
+"""What options are called whose values nobody is to see."""
+_IN_QUOTES = re.compile(r'password\s*=\s*"((?:[^"\\]|\\.)*)"')
 _PASSWORDS = (
     re.compile(r"(?P<before>://[^:/@]*:)(?P<password>.*)(?P<after>@)"),
-    re.compile(r"(?P<before>[?&]password=)(?P<password>[^&]*)(?P<after>)"),
+    re.compile(r"(?P<before>[?&](?:ssl)?password=)(?P<password>[^&]*)(?P<after>)", re.IGNORECASE),
     re.compile(
-        r"(?P<before>\bpassword\s*=\s*')(?P<password>(?:[^'\\]|\\.)*)(?P<after>')", re.IGNORECASE
+        r"(?P<before>\b(?:ssl)?password\s*=\s*')(?P<password>(?:[^'\\]|\\.)*)(?P<after>')",
+        re.IGNORECASE,
     ),
-    re.compile(r"(?P<before>\bpassword\s*=\s*)(?P<password>[^\s'&]+)(?P<after>)", re.IGNORECASE),
+    re.compile(
+        r"(?P<before>\b(?:ssl)?password\s*=\s*)(?P<password>(?!')(?:[^\s&\\]|\\.)+)(?P<after>)",
+        re.IGNORECASE,
+    ),
 )
+_KNOWN = re.compile(r"\s*([A-Za-z][\w+.-]*://|\w+\s*=)")
+"""How an address begins in which a password can be told from the rest."""
 
 
 def guarded(address: str) -> str:
@@ -24,9 +39,17 @@ def guarded(address: str) -> str:
 
     >>> print(guarded("postgresql://me:hunter2@db/shop"), guarded("password=hunter2 host=db"))
     postgresql://me:***@db/shop password=*** host=db
+
+    Of one that cannot be read, nothing is shown.
+
+    >>> print(guarded("postgresql:/me:hunter2@db/shop"))
+    ***
     """
     if isinstance(address, Secret):
         return address
+    if address and not _KNOWN.match(address):
+        conceal(address, _HIDDEN)
+        return Secret(address, _HIDDEN)
     shown = address
     for pattern in _PASSWORDS:
         for found in pattern.finditer(address):
@@ -34,3 +57,20 @@ def guarded(address: str) -> str:
             conceal(unquote(found["password"]), _HIDDEN)
         shown = pattern.sub(rf"\g<before>{_HIDDEN}\g<after>", shown)
     return address if shown == address else Secret(address, shown)
+
+
+def guarded_options(options: Mapping[str, Option]) -> Mapping[str, Option]:
+    """Have the secrets among the options of a client printed as little.
+
+    >>> guarded_options({"kafka.sasl.password": "hunter2", "kafka.client.id": "shop"})
+    {'kafka.sasl.password': '***', 'kafka.client.id': 'shop'}
+    """
+    return {name: _guarded_option(name, value) for name, value in options.items()}
+
+
+def _guarded_option(name: str, value: Option) -> Option:
+    if not isinstance(value, str) or isinstance(value, Secret) or not _SECRET.search(name):
+        return value
+    for secret in (value, *_IN_QUOTES.findall(value)):
+        conceal(secret, _HIDDEN)
+    return cast("Option", Secret(value, _HIDDEN))
