@@ -11,7 +11,12 @@ from tests.sinks.stores import AT, ITEMS, table
 
 import millstream as ms
 from millstream.check import faults
-from millstream.errors import OvertakenError, SinkRaisedError, StoreUnreachableError
+from millstream.errors import (
+    OvertakenError,
+    SinkRaisedError,
+    StoreFailedError,
+    StoreUnreachableError,
+)
 from millstream.model.dataset import Serve, Source
 from millstream.model.graph import Graph
 from millstream.sinks.fence import Driver, Turn
@@ -195,3 +200,45 @@ def test_a_function_that_cannot_be_called_and_two_of_one_name_are_refused() -> N
     assert "[SAME_SINKS]" in two
     [three] = serve_faults(ms.partition_sink(good, connect=dict))  # type: ignore[arg-type]
     assert "(connection, rows, batch)" in three
+
+
+@pytest.mark.parametrize("parallel", [0, -1, "4", 1.5, True])
+def test_a_number_of_parts_that_is_none_is_refused(parallel: Any) -> None:
+    def good(connection: object, rows: pa.Table, batch: ms.Batch) -> None: ...
+
+    [fault] = serve_faults(ms.partition_sink(good, connect=dict, parallel=parallel))
+
+    assert f"parallel={parallel!r} is no number of parts at a time" in fault
+    assert "at:  app.py:9" in fault
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".."])
+def test_a_name_that_leads_out_of_the_home_is_refused(name: str) -> None:
+    [fault] = serve_faults(ms.sink(lambda rows, batch: None, name=name))
+
+    assert "[STORE_MODE]" in fault
+    assert "no file can have this name" in fault
+
+
+@pytest.mark.parametrize(
+    ("sink", "why"),
+    [
+        (ms.Redis("redis//:oyster@db:6379", key="id"), "does not begin with redis://"),
+        (ms.Redis("http://:oyster@db:6379", key="id"), "does not begin with redis://"),
+        (ms.Redis("redis://:oyster@db:port", key="id"), "the port, or an option, of its address"),
+        (ms.Redis("redis://db/0?socket_timeout=long", key="id"), "is no value that Redis's"),
+        (ms.Redis("redis://db/0?sockettimeout=5", key="id"), "option 'sockettimeout' that does"),
+        (ms.Postgres("postgresql:/me:oyster@db/shop"), "its address cannot be read"),
+        (ms.Postgres("postgresql://me:oyster@db/shop?sslmod=require"), "an option that does not"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_before_anything_runs(sink: Any, why: str) -> None:
+    [fault] = serve_faults(sink)
+
+    assert "[STORE_MODE]" in fault
+    assert why in fault
+    assert "at:  app.py:9" in fault
+    assert "oyster" not in fault
+    with pytest.raises(StoreFailedError) as failed:
+        sink.reader("items")
+    assert "oyster" not in str(failed.value)

@@ -336,3 +336,21 @@ def test_a_folded_topic_is_the_table_whatever_batches_were_written_again(
 
     assert rows_in(topic) == [{"id": 1, "text": "c"}, {"id": 2, "text": ""}]
     assert len(records_of(topic)) == 4
+
+
+def test_a_record_whose_header_has_no_key_is_refused(sink: Callable[..., Topic]) -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    fields: list[Any] = [("value", pa.string()), ("headers", kind)]
+    columns = [Column("value", "string"), Column("headers", "json")]
+    topic = sink(format="raw")
+    rows: list[dict[str, Any]] = [
+        {"value": "a", "headers": [{"key": "k", "value": b"1"}]},
+        {"value": "b", "headers": [{"key": None, "value": b"1"}]},
+        {"value": "c", "headers": None},
+    ]
+
+    store = opened(topic, mode="append", columns=columns)
+    written = put(store, 0, table(*rows, schema=pa.schema(fields)))
+
+    assert [(r.rows.num_rows, r.reason) for r in written.refused] == [(1, "a header has no key")]
+    assert [value for _, value in records_of(topic)] == [b"a", b"c"]

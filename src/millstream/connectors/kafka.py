@@ -207,6 +207,10 @@ class Kafka:
         """The key; and what text and raw records are made of."""
         return (*self.key, *(() if self.format == "json" else ("value",)))
 
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """What text and raw records can be made of."""
+        return self.in_batches().types()
+
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """Give Spark's writer to the topic."""
         from pyspark.sql import functions as F

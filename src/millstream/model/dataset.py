@@ -155,6 +155,15 @@ class DemandingSink(Protocol):
 
 
 @runtime_checkable
+class TypedSink(Protocol):
+    """A sink that can take some columns only as certain types."""
+
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """Name the types that a column may have, in Spark's words, if the answer has it."""
+        ...
+
+
+@runtime_checkable
 class SparkSink(Sink, Protocol):
     """A sink that Spark itself writes to, without a fence: what is retried arrives again."""
 

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import SinkFunctionError
+from millstream.errors import SinkFunctionError, StoreModeError
 from millstream.sinks.fence import Place
 
 if TYPE_CHECKING:
@@ -72,7 +72,16 @@ class FunctionSink:
         return "at least once, under one batch id"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:  # noqa: ARG002
-        """A function that cannot be called with what it is handed."""
+        """A function that cannot be called with what it is handed, and options that are none."""
+        store = f"function {self.name!r}"
+        if type(self.parallel) is not int or self.parallel < 1:
+            why = f"parallel={self.parallel!r} is no number of parts at a time"
+            use = "give a whole number from 1 on, such as parallel=4"
+            yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+        if "/" in self.name or "\0" in self.name or self.name in (".", ".."):
+            why = "a file of the home is named as it is, and no file can have this name"
+            use = "give it another name=, of letters and digits"
+            yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
         handed = ("rows", "batch") if self.connect is None else ("connection", "rows", "batch")
         try:
             inspect.signature(self.function).bind(*handed)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WRITTEN = ("json", "text", "raw")
 """Formats of records that can be written."""
+_BYTES = ("string", "binary")
+_HEADERS = tuple(f"array<struct<key:string,value:{kind}>>" for kind in reversed(_BYTES))
 _FOR_CLIENTS = "kafka."
 """What the options begin with that are for Kafka's client, not for Spark."""
 _IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -88,6 +90,18 @@ class Topic:
     def columns(self) -> tuple[str, ...]:
         """What text and raw records are made of."""
         return () if self.records.format == "json" else ("value",)
+
+    def types(self) -> Mapping[str, tuple[str, ...]]:
+        """What text and raw records can be made of."""
+        if self.records.format == "json":
+            return {}
+        key = {} if self.key else {"key": _BYTES}
+        return {"value": _BYTES} | ({**key, "headers": _HEADERS} if self.is_raw else {})
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether an answer has Kafka's own columns."""
+        return self.records.format == "raw"
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
         """Asked for by whoever declares it; it is asked again when it is opened."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.errors import StoreModeError
+from millstream.settings.secret import revealed
 from millstream.sinks import sql
 from millstream.sinks.address import guarded
 from millstream.sinks.fence import Place
@@ -46,7 +48,10 @@ class Postgres:
         return "exactly once"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
-        """An update without a key, and options that have no effect together."""
+        """An address that is none, an update without a key, and options without effect."""
+        if why := address_fault(self.dsn):
+            use = "write it as postgresql://user:password@host/database"
+            yield StoreModeError("Postgres", serve=serve, why=why, use=use, at=at)
         yield from keyless_update("Postgres", self, serve, mode, at)
         yield from unheld_order("Postgres", self, serve, mode, at)
 
@@ -80,3 +85,19 @@ class Postgres:
             f"Postgres table {target!r} at {self.dsn}",
             f"`DROP TABLE {sql.qualified(target)}; DELETE FROM {fences} WHERE target = '{target}'`",
         )
+
+
+def address_fault(dsn: str) -> str:
+    """Say what is wrong with an address, as far as its server need not be asked.
+
+    Nothing of the address is repeated: where its password is, is not known if it cannot be read.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        return ""
+    try:
+        psycopg.conninfo.conninfo_to_dict(revealed(dsn))
+    except psycopg.ProgrammingError:
+        return "its address cannot be read, or has an option that does not exist"
+    return ""

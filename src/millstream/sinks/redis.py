@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import StoreModeError
+from millstream.settings.secret import revealed
 from millstream.sinks.address import guarded
 from millstream.sinks.fence import Place
 from millstream.sinks.option import named, unheld_order
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from millstream.sinks.fence import Driver
     from millstream.sinks.shape import Shape
     from millstream.sinks.store import Reader, Store
+
+_SCHEMES = ("redis://", "rediss://", "unix://")
+_UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,10 @@ class Redis:
         return "exactly once"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
-        """No key, or a mode that replaces everything."""
+        """An address that is none, no key, or a mode that replaces everything."""
+        if why := address_fault(self.url):
+            use = "write it as redis://:password@host:6379/0"
+            yield StoreModeError("Redis", serve=serve, why=why, use=use, at=at)
         if not self.key:
             why, use = "every row is kept under its key", 'say which columns it is: key=["…"]'
             yield StoreModeError("Redis", serve=serve, why=why, use=use, at=at)
@@ -94,3 +102,24 @@ class Redis:
 def fence_key(prefix: str) -> str:
     """Name the hash that is the fence of a prefix."""
     return f"millstream:fence:{prefix}"
+
+
+def address_fault(url: str) -> str:
+    """Say what is wrong with an address, as far as its server need not be asked.
+
+    Nothing of the address is repeated: where its password is, is not known if it cannot be read.
+    """
+    if not revealed(url).startswith(_SCHEMES):
+        return f"its address does not begin with {', '.join(_SCHEMES)}"
+    try:
+        import redis
+    except ImportError:
+        return ""
+    try:
+        redis.ConnectionPool.from_url(revealed(url)).make_connection()
+    except ValueError:
+        return "the port, or an option, of its address is no value that Redis's client takes"
+    except TypeError as error:
+        option = _UNKNOWN.search(str(error))
+        return f"its address has an option {option[1] if option else 'that'!r} that does not exist"
+    return ""

@@ -16,6 +16,7 @@ from millstream.errors import (
 from millstream.settings.secret import revealed
 from millstream.sinks import sql
 from millstream.sinks.fence import lets_in, passed, taken
+from millstream.sinks.postgres import address_fault
 from millstream.sinks.shape import columns_from_json, columns_to_json
 from millstream.sinks.store import Written, keyed, parted, salvage
 from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
@@ -378,6 +379,7 @@ def connect(sink: Postgres, place: Place, session: str = _SESSION) -> psycopg.Co
         session: What is to be set first of all.
 
     Raises:
+        StoreFailedError: The address is none.
         StoreLoginError: The server does not let this user in.
         StoreUnreachableError: No server answers.
     """
@@ -385,6 +387,8 @@ def connect(sink: Postgres, place: Place, session: str = _SESSION) -> psycopg.Co
         import psycopg
     except ImportError as error:
         raise ExtraMissingError("ms.Postgres", module="psycopg", extra="postgres") from error
+    if why := address_fault(sink.dsn):
+        raise StoreFailedError(place.name, why=why)
     with _told(place):
         dsn = revealed(sink.dsn)
         said = psycopg.conninfo.conninfo_to_dict(dsn)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.sinks.shape import GONE
 from millstream.sinks.store.encode import as_json, as_objects, encode
-from millstream.sinks.store.value import as_texts, refusing
+from millstream.sinks.store.value import RowsRefusedError, as_texts, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Encoder:
         ]
         if self._records.format == "raw" and "headers" in self._columns:
             for message, headers in zip(messages, _listed(rows, "headers"), strict=True):
-                message["headers"] = [(header["key"], header["value"]) for header in headers or ()]
+                message["headers"] = _pairs(headers or ())
         numbers: Sequence[int] = range(len(messages))
         if self._records.envelope and GONE in rows.column_names:
             # As in Debezium, a tombstone follows, so that compaction forgets the key.
@@ -89,6 +89,13 @@ class Encoder:
             else encode({"before": None, "after": row} | upsert)
             for number, row in enumerate(objects)
         ]
+
+
+def _pairs(headers: Sequence[Any]) -> list[tuple[str, Any]]:
+    if any(header is None or header["key"] is None for header in headers):
+        why = "a header has no key"
+        raise RowsRefusedError(why)
+    return [(header["key"], header["value"]) for header in headers]
 
 
 def _gone(rows: pa.Table) -> list[bool]:

@@ -19,7 +19,7 @@ from millstream.errors import (
 )
 from millstream.settings.secret import revealed
 from millstream.sinks.fence import Fence, lets_in, passed, taken
-from millstream.sinks.redis import fence_key
+from millstream.sinks.redis import address_fault, fence_key
 from millstream.sinks.shape import GONE, columns_from_json, columns_to_json
 from millstream.sinks.store import Written, keyed, salvage
 from millstream.sinks.store.value import as_texts, row_from_store, scalar_of
@@ -266,6 +266,7 @@ def connect(sink: Redis, place: Place) -> Any:
     """Log in.
 
     Raises:
+        StoreFailedError: The address is none.
         StoreLoginError: The server does not let this user in.
         StoreUnreachableError: No server answers.
     """
@@ -275,6 +276,8 @@ def connect(sink: Redis, place: Place) -> Any:
         from redis.retry import Retry
     except ImportError as error:
         raise ExtraMissingError("ms.Redis", module="redis", extra="redis") from error
+    if why := address_fault(sink.url):
+        raise StoreFailedError(place.name, why=why)
     db = redis.Redis.from_url(
         revealed(sink.url),
         socket_timeout=_ANSWERS_WITHIN_S,
