@@ -6,6 +6,7 @@ import itertools
 import json
 import pickle
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -394,3 +395,31 @@ def test_a_store_that_nobody_runs_is_told_at_once(serve: Callable[[Any], Served]
 
     with pytest.raises(StoreUnreachableError):
         serve(PostgresSink(f"postgresql://shop@127.0.0.1:{port}/shop", key="id")).get({"id": 1})
+
+
+def test_a_connection_that_is_in_use_when_all_are_let_go_is_closed_after(
+    serve: Callable[[Any], Served], tmp_path: Path
+) -> None:
+    sink = Counted(SQLite(str(tmp_path / "items.db"), key="id"))
+    put(opened(sink), 0, table({"id": 1, "text": "one"}))
+    served = serve(sink)
+    served.get({"id": 1})
+    reader: Any = sink.opened[0]
+    ask, began, closed = reader.get, threading.Event(), threading.Event()
+
+    def slowly(key: Any) -> Any:
+        began.set()
+        closed.wait(10)
+        return ask(key)
+
+    reader.get = slowly
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(served.get, {"id": 1})
+        began.wait(10)
+        served.close()
+        closed.set()
+
+    assert asked.result() == {"id": 1, "text": "one"}
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        reader._db.execute("SELECT 1")
+    assert served.get({"id": 1}) == {"id": 1, "text": "one"}

@@ -69,6 +69,7 @@ class Served:
         self._dataset, self._sink = dataset, sink
         self._idle: list[_Line] = []
         self._room = threading.BoundedSemaphore(_AT_ONCE)
+        self._lock, self._closings = threading.Lock(), 0
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Give the row of a key; None if there is none.
@@ -106,7 +107,9 @@ class Served:
         return self._asked(self._key_of)
 
     def close(self) -> None:
-        """Let the connections go that are not in use."""
+        """Let all connections go; those in use, when they are not any more."""
+        with self._lock:
+            self._closings += 1
         while (line := self._popped()) is not None:
             line.reader.close()
 
@@ -125,19 +128,28 @@ class Served:
                 except (StoreUnreachableError, StoreFailedError):
                     # Whatever ended this connection, the others have not been spared.
                     self.close()
-            return self._on(_Line(self._opened(), time.monotonic()), ask)
+            closings = self._closings
+            return self._on(_Line(self._opened(), time.monotonic(), closings), ask)
 
     def _on(self, line: _Line, ask: Callable[[Reader], Answer]) -> Answer:
         try:
             answer = ask(line.reader)
         except CommandError:
-            self._idle.append(line)
+            self._keep(line)
             raise
         except BaseException:
             line.reader.close()
             raise
-        self._idle.append(line)
+        self._keep(line)
         return answer
+
+    def _keep(self, line: _Line) -> None:
+        """Have a connection wait for the next look-up, unless all were let go meanwhile."""
+        with self._lock:
+            if line.closings == self._closings:
+                self._idle.append(line)
+                return
+        line.reader.close()
 
     def _waiting(self) -> _Line | None:
         while (line := self._popped()) is not None:
@@ -168,3 +180,5 @@ class _Line:
 
     reader: Reader
     since: float
+    closings: int
+    """How often all connections had been let go when it was opened."""

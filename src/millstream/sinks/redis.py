@@ -38,7 +38,10 @@ class Redis:
     """An address such as `redis://:password@host:6379/0`; never printed in full."""
     key: Sequence[str] = ()
     prefix: str = ""
-    """The name of the dataset, unless said otherwise."""
+    """The name of the dataset, unless said otherwise.
+
+    With `shop` for one and `shop:vip` for another, `vip:7` of the first would be `7` of the other.
+    """
     newest_by: str | None = None
     """Of two rows with one key, the one with the greater value here stands."""
     delete_when: str | None = None
