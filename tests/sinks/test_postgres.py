@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from tests.sinks.stores import opened, put, rows_in, table
 from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
 from millstream.sinks.postgres import Postgres as Sink
 from millstream.sinks.shape import Column
+from millstream.sinks.store import postgres as store
 from millstream.sinks.store.postgres import connect
 from millstream.testing.proxy import Proxy
 from millstream.testing.server import free_ports
@@ -210,3 +213,21 @@ def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
 
     found = {row["text"].strip(): row["id"] for row in rows_in(sink)}
     assert found == {"a": 2, "b": 3}
+
+
+def test_a_look_up_on_a_server_that_hangs_is_given_up(
+    postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_ANSWERED_WITHIN_S", 0.3)
+    sink = Sink(postgres.dsn, table=name, key="id")
+    put(opened(sink), 0, table({"id": 1, "text": "a"}))
+    reader: Any = sink.reader("items")
+    process = reader._db.info.backend_pid
+
+    os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(StoreUnreachableError, match="nothing was heard for"):
+            reader.get({"id": 1})
+    finally:
+        os.kill(process, signal.SIGCONT)
+        reader.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import (
@@ -23,7 +24,7 @@ from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
 from millstream.sinks.store.value import RowsRefusedError, as_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     import psycopg
     import pyarrow as pa
@@ -61,6 +62,8 @@ SET lock_timeout TO '3s';
 SET statement_timeout TO '5s';
 """
 """Whoever looks a row up waits for an answer, and may ask again."""
+_ANSWERED_WITHIN_S = 8.0
+"""Then the server does not even keep to the time it was given."""
 _RETRIED = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, a lock that was not to be had in time."""
 _LOGIN = ("28", "3D")
@@ -310,7 +313,7 @@ class Lookup:
     def __init__(self, sink: Postgres, dataset: str) -> None:
         self._place, target = sink.place(dataset), sink.target(dataset)
         self._name = sql.qualified(target)
-        self._db = connect(sink, self._place, _SESSION + _ASKING)
+        self._db = connect(sink, self._place, is_asking=True)
         try:
             with _told(self._place):
                 columns = self._known_columns(target)
@@ -370,13 +373,39 @@ def _parameter(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-def connect(sink: Postgres, place: Place, session: str = _SESSION) -> psycopg.Connection[Any]:
+@cache
+def _impatient() -> type[psycopg.Connection[Any]]:
+    """Give a connection that ends a wait that takes too long, whatever became of the server."""
+    import psycopg
+
+    class Impatient(psycopg.Connection[Any]):
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            return super().wait(_within(gen, _ANSWERED_WITHIN_S), *args, **options)
+
+    return Impatient
+
+
+def _within(waits: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
+    """Pass on what psycopg waits for; it tells several times a second that nothing has come."""
+    until = time.monotonic() + seconds
+    try:
+        wanted = next(waits)
+        while True:
+            come = yield wanted
+            if not come and time.monotonic() > until:
+                raise TimeoutError
+            wanted = waits.send(come)
+    except StopIteration as end:
+        return end.value
+
+
+def connect(sink: Postgres, place: Place, *, is_asking: bool = False) -> psycopg.Connection[Any]:
     """Log in.
 
     Args:
         sink: Where; what its address says of waiting holds.
         place: What errors name.
-        session: What is to be set first of all.
+        is_asking: Whether it is for look-ups, which nobody waits for long.
 
     Raises:
         StoreFailedError: The address is none.
@@ -393,8 +422,9 @@ def connect(sink: Postgres, place: Place, session: str = _SESSION) -> psycopg.Co
         dsn = revealed(sink.dsn)
         said = psycopg.conninfo.conninfo_to_dict(dsn)
         line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in said}
-        db = psycopg.connect(dsn, autocommit=True, application_name="millstream", **line)
-        db.execute(session)
+        kind = _impatient() if is_asking else psycopg.Connection[Any]
+        db = kind.connect(dsn, autocommit=True, application_name="millstream", **line)
+        db.execute(_SESSION + (_ASKING if is_asking else ""))
     return db
 
 
@@ -418,6 +448,9 @@ def _told(place: Place) -> Iterator[None]:
 
     try:
         yield
+    except TimeoutError as error:
+        why = f"nothing was heard for {_ANSWERED_WITHIN_S:g} seconds"
+        raise StoreUnreachableError(place.name, why=why) from error
     except psycopg.Error as error:
         state, why = error.sqlstate or "", _words(error)
         if state in _RETRIED:
