@@ -192,7 +192,7 @@ class StatefulRaisedError(UserCodeError):
 
 
 class StateChangedError(DeclarationError):
-    """The state that a function is declared to keep is not what its checkpoint holds."""
+    """What a function or an operator keeps is not what its checkpoint holds."""
 
     code = "STATE_CHANGED"
 
@@ -200,7 +200,7 @@ class StateChangedError(DeclarationError):
         super().__init__(
             f"the state of {function!r} in {query!r} is not the one that was deployed: "
             f"{'; '.join(changes)}",
-            fix="declare the state as it was, or give the dataset a new name, which starts anew "
+            fix="declare it as it was, or give the dataset a new name, which starts anew "
             "from what has landed",
             at=at,
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from millstream.model.schema import Schema, type_ddl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
     from millstream.errors import Location
@@ -86,16 +86,55 @@ class KeptState:
         return KeptState(str(value["name"]), *schemas)
 
 
-def written(states: tuple[KeptState, ...]) -> str:
+@dataclass(frozen=True, slots=True)
+class KeptOperator:
+    """What the state of an operator depends on, as it was when the query first ran."""
+
+    name: str
+    """What users call, such as `ms.match`."""
+    facts: Mapping[str, str]
+    """Each with what it is called: columns, lengths of time, steps."""
+    at: Location | None = field(default=None, compare=False)
+    """The line of the user; it is not written down."""
+
+    def changes(self, now: KeptOperator) -> Iterator[str]:
+        """Tell in words what is otherwise now."""
+        for what in {**self.facts, **now.facts}:
+            was, has = self.facts.get(what), now.facts.get(what)
+            if has is None:
+                yield f"it has lost {what}: {was}"
+            elif was is None:
+                yield f"it has {what} anew: {has}"
+            elif was != has:
+                yield f"{what} was {was} and is {has}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it down."""
+        return {"operator": self.name, "facts": dict(self.facts)}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> KeptOperator:
+        """Read what was written."""
+        return KeptOperator(str(value["operator"]), value["facts"])
+
+
+Kept = KeptState | KeptOperator
+
+
+def written(states: tuple[Kept, ...]) -> str:
     """Write down what a query keeps.
 
     >>> kept = KeptState("n", Schema.parse("user STRING"), Schema.parse("n BIGINT"))
-    >>> read(written((kept,))) == (kept,)
+    >>> once = KeptOperator("ms.dedup", {"within": "1 minute"})
+    >>> read(written((kept, once))) == (kept, once)
     True
     """
     return json.dumps([state.to_json() for state in states], indent=2) + "\n"
 
 
-def read(text: str) -> tuple[KeptState, ...]:
+def read(text: str) -> tuple[Kept, ...]:
     """Read what a query keeps."""
-    return tuple(map(KeptState.from_json, json.loads(text)))
+    return tuple(
+        KeptOperator.from_json(value) if "operator" in value else KeptState.from_json(value)
+        for value in json.loads(text)
+    )

@@ -31,6 +31,11 @@ def quoted(name: str, of: str | None = None) -> Column:
     return F.col(f"`{text}`" if of is None else f"{of}.`{text}`")
 
 
+def typed(rows: DataFrame, names: Sequence[str]) -> str:
+    """Tell columns with their types, as a checkpoint is told what its state holds."""
+    return ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in names)
+
+
 def hold_columns(
     rows: DataFrame,
     names: Sequence[str],

@@ -10,8 +10,11 @@ import msgspec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from millstream.operators.columns import quoted
+from millstream.model.duration import to_text
+from millstream.model.state import KeptOperator
+from millstream.operators.columns import quoted, typed
 from millstream.operators.event_time import event_time, length_us
+from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.text import as_text, from_text, hold_kept
@@ -93,6 +96,14 @@ def once_within(
         F.unix_micros(quoted(name)).alias("us"),
         as_text(rows.columns).alias("row"),
     ).where("us IS NOT NULL")
+    if rows.isStreaming:
+        facts = {
+            "keys": typed(rows, keys),
+            "within": to_text(timedelta(microseconds=within_us)),
+            "the event time": name,
+            "columns": typed(rows, rows.columns),
+        }
+        note(KeptOperator(_CALL, facts, at))
     kept = run_keyed(told, Once(within_us), _ANSWERS)
     hold_for(timedelta())
     return kept.select(from_text("row", rows, rows.columns).alias("row")).select("row.*")

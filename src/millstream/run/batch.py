@@ -160,7 +160,7 @@ def _compute(
     with setting_aside(into.aside(table.name)) as functions:
         frame = answer(graph, table.name, read)
     hold_to_declaration(table, frame)
-    may_raise = bool(functions.states)
+    may_raise = functions.calls_functions
     sink = open_table_sink(table, frame, into, epoch=epoch, may_raise=may_raise)
     batch = sink.facts.batch + 1
     sink.commit(sink.stage(frame, batch), batch, "batch")

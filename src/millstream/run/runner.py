@@ -268,7 +268,7 @@ class Runner:
         if query.kind == "stream":
             hold_to_mode(table, frame, table.mode)
             hold_to_states(functions.states, table, self._home)
-        epoch, may_raise = self._lease.epoch, bool(functions.states)
+        epoch, may_raise = self._lease.epoch, functions.calls_functions
         sink = open_table_sink(table, frame, self._home, epoch=epoch, may_raise=may_raise)
         if query.kind == "recompute":
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)

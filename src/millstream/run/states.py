@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
 from millstream.errors import StateChangedError, UnknownStateError
-from millstream.model.state import read, written
+from millstream.model.state import KeptOperator, KeptState, read, written
 from millstream.operators.state.buckets import EARLIER
 from millstream.operators.state.decode import decoded
 from millstream.operators.state.rows import name_in_checkpoint
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from millstream.lake.home import Home
     from millstream.model.dataset import Serve, Table
-    from millstream.model.state import KeptState
+    from millstream.model.state import Kept
 
 
-def hold_to_states(states: Sequence[KeptState], query: Table | Serve, home: Home) -> None:
-    """Hold what functions keep to what was deployed; write it down if nothing was.
+def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> None:
+    """Hold what functions and operators keep to what was deployed; write it down if nothing was.
 
     Raises:
         StateChangedError: The checkpoint holds another state.
@@ -40,8 +40,9 @@ def hold_to_states(states: Sequence[KeptState], query: Table | Serve, home: Home
     if CheckpointLog(home.checkpoint(query.name)).planned >= 0 and file.exists():
         for was, now in zip_longest(read(file.read_text()), states):
             if changes := _changes(was, now):
-                function = (now or was).name
-                raise StateChangedError(function, query=query.name, changes=changes, at=query.at)
+                at = (now.at if isinstance(now, KeptOperator) else None) or query.at
+                name = (now or was).name
+                raise StateChangedError(name, query=query.name, changes=changes, at=at)
         return
     if not states:
         file.unlink(missing_ok=True)
@@ -55,12 +56,16 @@ def hold_to_states(states: Sequence[KeptState], query: Table | Serve, home: Home
     temporary.replace(file)
 
 
-def _changes(was: KeptState | None, now: KeptState | None) -> tuple[str, ...]:
+def _changes(was: Kept | None, now: Kept | None) -> tuple[str, ...]:
     if was is None or now is None:
         return ("it has come anew",) if was is None else ("it is called no longer",)
-    if was.name != now.name:
-        return (f"it was called {was.name!r}",)
-    return tuple(was.changes(now))
+    match was, now:
+        case (KeptState(), KeptState()) if was.name == now.name:
+            return tuple(was.changes(now))
+        case (KeptOperator(), KeptOperator()) if was.name == now.name:
+            return tuple(was.changes(now))
+        case _:
+            return (f"{was.name!r} was in its place",)
 
 
 def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
@@ -95,7 +100,12 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
 
 def _kept(home: Home) -> list[tuple[Path, KeptState]]:
     files = sorted(home.states("").parent.glob("*.json"))
-    return [(file, state) for file in files for state in read(file.read_text())]
+    return [
+        (file, state)
+        for file in files
+        for state in read(file.read_text())
+        if isinstance(state, KeptState)
+    ]
 
 
 def _operator(checkpoint: Path, function: str) -> str | None:

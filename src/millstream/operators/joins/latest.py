@@ -12,7 +12,10 @@ import msgspec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from millstream.operators.columns import quoted
+from millstream.model.duration import to_text
+from millstream.model.state import KeptOperator
+from millstream.operators.columns import quoted, typed
+from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.text import as_text, from_text, hold_kept
@@ -121,11 +124,25 @@ class AsOf:
         both = _told(left, self.sides.on, self.sides.left_time, side=0).unionAll(
             _told(self._keyed, self.sides.on, self.sides.right_time, side=1)
         )
+        if left.isStreaming:
+            note(KeptOperator(call, self._facts(), at))
         joined = run_keyed(both, Latest(self.age_us, self.is_inner), _ANSWERS)
         hold_for(timedelta())
         return joined.select(
             from_text(_EVENT, left, left.columns).alias("l"), self._reference().alias("r")
         ).select("l.*", *self._added())
+
+    def _facts(self) -> dict[str, str]:
+        """What is kept of a key depends on."""
+        sides = self.sides
+        age = None if self.age_us is None else timedelta(microseconds=self.age_us)
+        return {
+            "on": typed(sides.left, sides.on),
+            "within": "any age" if age is None else to_text(age),
+            "the event times": f"{sides.left_time} and {sides.right_time}",
+            "columns of the left rows": typed(sides.left, sides.left.columns),
+            "columns of the right rows": typed(sides.right, sides.right.columns),
+        }
 
     def at_once(self) -> DataFrame:
         """Join with reference rows that are all there."""

@@ -8,10 +8,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from millstream.operators.patterns.automaton import Automaton
+from millstream.operators.patterns.kept import kept_of
 from millstream.operators.patterns.keyed import ANSWERS, Matcher
 from millstream.operators.patterns.program import compiled
 from millstream.operators.patterns.rows import Looked
 from millstream.operators.patterns.selection import STEPS, Selection
+from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import run_keyed
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.text import JSON
@@ -40,6 +42,8 @@ def found(
     looked.hold(carried, at)
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
     matcher = Matcher(Automaton(program, skip), {n: numbers[n] for n in steps})
+    if rows.isStreaming:
+        note(kept_of(looked, skip, carried, at))
     told = run_keyed(looked.prepared(carried), matcher, ANSWERS)
     hold_for(pattern.within)
     key_type = StructType([rows.schema[name] for name in pattern.key])

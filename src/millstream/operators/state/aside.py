@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millstream.model.state import RAISED, ROW
+from millstream.model.state import RAISED, ROW, KeptState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.model.state import KeptState
+    from millstream.model.state import Kept, KeptOperator
 
 _RULES = "_rules"
 _FILE = pa.schema(
@@ -45,8 +45,13 @@ class Surroundings:
     """Where they are put; None if nowhere."""
     raises: bool = False
     """Whether it stops at the first one."""
-    states: list[KeptState] = field(default_factory=list)
-    """What the functions that were called keep, in this order."""
+    states: list[Kept] = field(default_factory=list)
+    """What the functions and operators that were called keep, in this order."""
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether there are functions of keys, which may raise."""
+        return any(isinstance(state, KeptState) for state in self.states)
 
     def enter(self, state: KeptState) -> str | None:
         """Take note of a function that is called; give the folder for its rows, if any."""
@@ -55,6 +60,12 @@ class Surroundings:
 
 
 _AROUND: ContextVar[Surroundings | None] = ContextVar("around", default=None)
+
+
+def note(operator: KeptOperator) -> None:
+    """Take note of an operator that keeps state, if anybody asks."""
+    if surroundings := _AROUND.get():
+        surroundings.states.append(operator)
 
 
 def around() -> Surroundings | None:
