@@ -132,8 +132,13 @@ def rows_of(dice: random.Random) -> list[dict[str, Any]]:
     for _ in range(dice.randint(1, _MOST_ROWS)):
         at += dice.choice([0, 1, 1, 1, 2]) * 1_000_000
         row = {"at": at, "v": dice.randrange(_VALUES), "w": dice.choice([None, 1, 2, 3, 4])}
-        rows.append(row)
-    return sorted(rows, key=lambda row: (row["at"], json.dumps(row)))
+        rows.append(row | {"tie": dice.getrandbits(63)})
+    return in_order(rows)
+
+
+def in_order(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as they follow each other: at the same instant by what Spark makes of all columns."""
+    return sorted(rows, key=lambda row: (row["at"], row["tie"]))
 
 
 def pattern_of(spec: Spec) -> Pattern:
@@ -173,7 +178,8 @@ class Judge:
         met = [part is None or part(values, lambda _: []) is True for part in self._parts]
         mask = sum(1 << number for number, yes in enumerate(met) if yes)
         compared = json.dumps({path[0]: row[path[0]] for path in self._columns})
-        return Row(row["at"], mask, json.dumps(row), compared)
+        # What is kept tells nothing of the order.
+        return Row(row["at"], mask, json.dumps(row), compared, row["tie"])
 
 
 class Trial:

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.operators.patterns.chance import Trial, rows_of, spec_of
+from pyspark.sql import functions as F
+from tests.operators.patterns.chance import Trial, in_order, rows_of, spec_of
 
 import millstream as ms
 from millstream.errors import (
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.testing import Script
+
+    Streams = dict[str, list[dict[str, Any]]]
 
 pytestmark = pytest.mark.spark
 
@@ -120,13 +123,11 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
 
 def test_random_patterns_match_in_spark_as_in_the_automaton(spark: SparkSession) -> None:
     """What Spark judges alone, filters and groups changes nothing."""
-    from pyspark.sql import functions as F
-
     checked = 0
     for seed in range(100):
         dice = random.Random(seed)
         spec = spec_of(dice)
-        streams = {f"k{n}": rows_of(dice) for n in range(20)}
+        streams = tied(spark, {f"k{n}": rows_of(dice) for n in range(20)})
         wanted = {
             (key, one[0][1]["at"], *sorted(str(row["w"]) for _, row in one))
             for key, rows in streams.items()
@@ -134,11 +135,7 @@ def test_random_patterns_match_in_spark_as_in_the_automaton(spark: SparkSession)
         }
         if len(wanted) < 10 or len(spec.steps) < 3:
             continue
-        data = [(k, r["at"], r["v"], r["w"]) for k, rows in streams.items() for r in rows]
-        dice.shuffle(data)
-        frame = spark.createDataFrame(data, "k STRING, us BIGINT, v INT, w INT").select(
-            "k", F.timestamp_micros("us").alias("at"), "v", "w"
-        )
+        frame = frame_of(spark, streams, dice)
         trial = Trial(spec, [])
         found = ms.match(frame, trial.pattern, after_match=spec.after_match)
         names = trial.pattern.names
@@ -149,6 +146,48 @@ def test_random_patterns_match_in_spark_as_in_the_automaton(spark: SparkSession)
             return
 
     pytest.fail("too few patterns have matches")
+
+
+def frame_of(spark: SparkSession, streams: Streams, dice: random.Random) -> DataFrame:
+    data = [(k, r["at"], r["v"], r["w"]) for k, rows in streams.items() for r in rows]
+    dice.shuffle(data)
+    frame = spark.createDataFrame(data, "k STRING, us BIGINT, v INT, w INT")
+    return frame.selectExpr("k", "timestamp_micros(us) AS at", "v", "w")
+
+
+def tied(spark: SparkSession, streams: Streams) -> Streams:
+    """Streams in the order that is documented: by xxhash64 of the row as JSON."""
+    stamp = "map('timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX')"
+    order = f"xxhash64(to_json(struct(k, at, v, w), {stamp})) AS tie"
+    found = frame_of(spark, streams, random.Random(0)).selectExpr(
+        "k", "unix_micros(at) AS at", "v", "w", order
+    )
+    rows = [row.asDict() for row in found.collect()]
+    return {
+        k: in_order([{n: v for n, v in r.items() if n != "k"} for r in rows if r["k"] == k])
+        for k in streams
+    }
+
+
+def test_whether_rows_at_the_same_instant_match_does_not_depend_on_what_is_selected(
+    spark: SparkSession,
+) -> None:
+    pattern = ms.pattern(key="card", within="1 hour").step("one", "kind = 'a'")
+    pattern = pattern.step("other", "kind = 'b'")
+    columns = "card STRING, at TIMESTAMP, kind STRING, n INT, m INT, v VARIANT, i INTERVAL DAY"
+    data = [(f"c{n // 2}", NOON, "ab"[n % 2], -(n % 2), n % 2, f"{n}", None) for n in range(40)]
+    rows = spark.createDataFrame(data, columns.replace("VARIANT", "STRING"))
+    rows = rows.withColumn("v", F.parse_json("v"))
+    selections = ["card", "card, one.n", "card, one.m AS n, other.kind", "card, one.kind AS n"]
+
+    found = [
+        sorted(row.card for row in ms.match(rows, pattern, select=select).collect())
+        for select in selections
+    ]
+
+    assert [len(one) for one in found] == [len(found[0])] * len(found)
+    assert all(other == found[0] for other in found)
+    assert 0 < len(found[0]) < 20
 
 
 def _values(row: Any, names: tuple[str, ...]) -> list[str]:

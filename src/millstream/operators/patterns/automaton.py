@@ -35,6 +35,8 @@ class Row:
     """What is kept of it for the answer."""
     compared: str = "{}"
     """The values that are compared with other rows, as JSON of a struct."""
+    tie: int = 0
+    """Its place among rows at the same instant: a hash of all its columns."""
     number: int = -1
     _values: list[Any] | None = field(default=None, repr=False)
 
@@ -46,9 +48,12 @@ class Row:
         return self._values
 
     @property
-    def order(self) -> tuple[int, str, int, str]:
-        """Its place among the rows of its key, whatever order they arrived in."""
-        return self.at, self.text, self.mask, self.compared
+    def order(self) -> tuple[int, int, str, int, str]:
+        """Its place among the rows of its key, whatever order they arrived in.
+
+        What is kept for the answer counts only where the hashes of different rows are the same.
+        """
+        return self.at, self.tie, self.text, self.mask, self.compared
 
 
 @dataclass(slots=True, eq=False)

@@ -28,7 +28,7 @@ ANSWERS = StructType(
 
 @dataclass(frozen=True)
 class Matcher:
-    """Finds a pattern among the rows of a key: event time, mask, text and compared values."""
+    """Finds a pattern among the rows of a key, which are the first columns of `Row`."""
 
     automaton: Automaton
     steps: Mapping[str, int]

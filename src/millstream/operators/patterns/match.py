@@ -23,7 +23,8 @@ def match(
     """Find a pattern: one row for each match, in a stream as soon as the watermark passes its end.
 
     A match ends with the first row that completes it; a last step that is greedy then takes what
-    it still can. Rows at the same instant are ordered by their columns, written as JSON.
+    it still can. Rows at the same instant are ordered by a hash of all their columns: by what they
+    are, never by arrival or by what is selected.
 
     Args:
         rows: Where to look; a stream must have a watermark.

@@ -30,7 +30,7 @@ def pack(memory: Memory) -> bytes | None:
 
     return msgspec.msgpack.encode(
         [
-            [[r.at, r.mask, r.text, r.compared] for r in taken],
+            [[r.at, r.mask, r.text, r.compared, r.tie] for r in taken],
             [[place(k.before), k.variable, row_at[id(k.row)]] for k in links],
             [
                 [
@@ -41,7 +41,7 @@ def pack(memory: Memory) -> bytes | None:
                 ]
                 for b in memory.begun
             ],
-            [[r.at, r.mask, r.text, r.compared] for r in memory.pending],
+            [[r.at, r.mask, r.text, r.compared, r.tie] for r in memory.pending],
         ]
     )
 
@@ -52,8 +52,8 @@ def unpack(packed: bytes | None, program: Program) -> Memory:
         return Memory()
     rows, chains, begun, pending = msgspec.msgpack.decode(packed)
     taken = [
-        Row(at, mask, text, compared, number)
-        for number, (at, mask, text, compared) in enumerate(rows)
+        Row(at, mask, text, compared, tie, number)
+        for number, (at, mask, text, compared, tie) in enumerate(rows)
     ]
     links: list[Link] = []
     for before, variable, row in chains:

@@ -147,6 +147,7 @@ class Looked:
                 "text"
             ),
             (F.to_json(F.struct(*values), WITH_NULLS) if values else F.lit("{}")).alias("compared"),
+            _tie(self.rows.columns).alias("tie"),
         )
         # Spark moves a filter that does not look at the event time below the watermark, which rows
         # that are left out would then not move.
@@ -182,6 +183,14 @@ class Looked:
             and any(column.name == path[-1] for column in condition.compared.find_all(exp.Column))
         ]
         return users[0]
+
+
+def _tie(columns: Sequence[str]) -> Column:
+    """Order rows at the same instant by all of their columns, whatever is selected of them.
+
+    A null is left out, so that rows keep their place when a source gains a column.
+    """
+    return F.xxhash64(F.to_json(F.struct(*map(_quoted, columns)), JSON))
 
 
 def _time(rows: DataFrame, pattern: Pattern) -> str:
