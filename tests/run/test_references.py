@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import functions as F
 
 import millstream as ms
 
@@ -52,6 +53,69 @@ class Market:
             return orders.join(names, "product").join(prices, "product").join(stock, "product")
 
         return app
+
+
+class Shelf:
+    """Two files, of which a version of an app reads some, in an order of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.say("name", "Tea")
+        self.say("price", "1")
+
+    def say(self, column: str, value: str) -> None:
+        (self.place / f"{column}.csv").write_text(f"tea,{value}\n")
+
+    def app(self, *read: str) -> ms.App:
+        app = ms.App("shop")
+
+        @app.source()
+        def orders() -> ms.Memory:
+            return ms.Memory("id BIGINT, product STRING")
+
+        @app.table()
+        def named(orders: DataFrame) -> DataFrame:
+            for column in read:
+                file, schema = self.place / f"{column}.csv", f"product STRING, {column} STRING"
+                rows = ms.reference(str(file), format="csv", schema=schema)
+                orders = orders.join(rows, "product", "left")
+            told = (F.col(column) for column in sorted(read))
+            return orders.select("id", F.concat_ws(" ", *told).alias("told"))
+
+        return app
+
+
+def test_references_may_come_go_and_change_places_between_versions_of_an_app(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path)
+    with stream(shelf.app("name", "price")) as s:
+        for number, read in enumerate((["price", "name"], ["name"], ["price"], ["name", "price"])):
+            s.send("orders", id=number, product="tea")
+            s.batch()
+            s.upgrade_to(shelf.app(*read))
+        s.send("orders", id=4, product="tea")
+        s.batch()
+
+        told = [(0, "Tea 1"), (1, "Tea 1"), (2, "Tea"), (3, "1"), (4, "Tea 1")]
+        assert s.table("named").rows() == told
+
+
+def test_a_batch_that_is_retried_by_an_edited_app_sees_what_it_saw_first(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path)
+    with stream(shelf.app("name", "price")) as s:
+        s.send("orders", id=1, product="tea")
+        s.crash(after="batch_staged", query="named")
+        shelf.say("name", "Green tea")
+        shelf.say("price", "2")
+        s.upgrade_to(shelf.app("price", "name"))
+        s.batch()
+        s.send("orders", id=2, product="tea")
+        s.batch()
+
+        assert s.table("named").rows() == [(1, "Tea 1"), (2, "Green tea 2")]
 
 
 def test_a_stream_goes_on_with_new_rows_and_a_retried_batch_with_its_own(

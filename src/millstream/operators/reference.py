@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +34,8 @@ _LOG = "_delta_log"
 class Reference:
     """Where reference rows are, how they are read, and how a change of them is seen."""
 
+    name: str
+    """What tells it from others, also after an edit of the function that asks for it."""
     path: str | None
     """A Delta table, a file, or a folder of files."""
     read: Reader = field(compare=False, repr=False)
@@ -176,7 +179,7 @@ def _declared(
             reader = spark.read.format(kind or "").options(**options)
             return (reader.schema(schema) if schema else reader).load(os.path.abspath(what))
 
-        declared = Reference(what, read, None, at)
+        declared = Reference(_name(what, kind, schema, options), what, read, None, at)
         if kind is None and not declared.is_delta:
             why = f"{what!r} is not a Delta table"
             raise refuse("format", None, why, 'say how its files are read: format="csv"')
@@ -189,7 +192,16 @@ def _declared(
     except ValueError:
         instead = 'say how often: every="10 minutes"'
         raise refuse("every", every, "that is not a length of time", instead) from None
-    return Reference(None, what, length, at)
+    return Reference(getattr(what, "__qualname__", "a function"), None, what, length, at)
+
+
+def _name(path: str, *how: object) -> str:
+    """Name files by their path and how they are read; the options, in which a secret may be, not.
+
+    >>> _name("a.csv", "csv", "id INT", {}) == _name("a.csv", "csv", "id BIGINT", {})
+    False
+    """
+    return f"{path} {sha256(repr(how).encode()).hexdigest()[:12]}"
 
 
 def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
@@ -39,6 +40,8 @@ _AGAIN_AFTER_S = 60.0
 class _Bound:
     """A version of reference rows."""
 
+    name: str
+    """By which the reference is known when the function that asks for it has been edited."""
     version: str
     read_at_s: float
     copy: str | None
@@ -88,37 +91,46 @@ class References:
         self._folder, self._log, self._spark = folder, log, spark
         self._record = folder / "bound.json"
         self._begun, self._bound = self._read()
-        self._asked: list[Reference] = []
-        self._fresh: dict[int, _Bound] = {}
+        self._asked: dict[str, Reference] = {}
+        self._fresh: dict[str, _Bound] = {}
         self._look_at = 0.0
 
     def built(self, build: Build) -> DataFrame:
         """Build a query over the newest reference rows, or those of the batch to be retried."""
-        self._asked = []
-        if self._is_retried:
+        self._asked = {}
+        if is_retried := self._is_retried:
             self._fresh = {}
         with bound_by(self):
             frame = build()
-        if self._fresh:
-            count = max(len(self._bound), *(n + 1 for n in self._fresh))
-            known = dict(enumerate(self._bound)) | self._fresh
-            self._bound, self._fresh = [known[n] for n in range(count)], {}
+        known = self._bound | self._fresh
+        # What only a retried batch has seen may be asked for again, if the edit is undone.
+        bound = {name: one for name, one in known.items() if is_retried or name in self._asked}
+        if bound != self._bound:
+            self._bound = bound
             self._write()
+        self._fresh = {}
         self._clear()
         return frame
 
     def bind(self, reference: Reference) -> DataFrame:
         """Give the rows of the version that the query reads from now on."""
-        number = len(self._asked)
-        self._asked.append(reference)
-        known = self._bound[number] if number < len(self._bound) else None
-        if known is None or (not self._is_retried and self._is_changed(reference, known)):
-            if number not in self._fresh:
-                self._fresh[number] = self._taken(number, reference, known)
-            known = self._fresh[number]
-        if known.copy is None:
-            return reference.rows(self._spark, known.version)
-        return self._spark.read.parquet(str(self._folder / known.copy))
+        name = self._noted(reference)
+        known = self._bound.get(name)
+        if name not in self._fresh and (
+            known is None or (not self._is_retried and self._is_changed(reference, known))
+        ):
+            self._fresh[name] = self._taken(name, reference, known)
+        bound = self._fresh[name] if name in self._fresh else self._bound[name]
+        if bound.copy is None:
+            return reference.rows(self._spark, bound.version)
+        return self._spark.read.parquet(str(self._folder / bound.copy))
+
+    def _noted(self, reference: Reference) -> str:
+        """Take note of what is asked for; give its name, with a number if there are equal ones."""
+        names = (f"{reference.name} ({number})" for number in count(1))
+        name = next(name for name in names if name not in self._asked)
+        self._asked[name] = reference
+        return name
 
     @property
     def is_used(self) -> bool:
@@ -143,9 +155,10 @@ class References:
         if not now and time.monotonic() < self._look_at:
             return False
         self._look_at = time.monotonic() + _AGAIN_AFTER_S
-        for number, (reference, known) in enumerate(zip(self._asked, self._bound, strict=True)):
-            if number not in self._fresh and self._is_changed(reference, known):
-                self._fresh[number] = self._taken(number, reference, known)
+        for name, reference in self._asked.items():
+            known = self._bound[name]
+            if name not in self._fresh and self._is_changed(reference, known):
+                self._fresh[name] = self._taken(name, reference, known)
         self._look_at = time.monotonic() + _LOOK_EVERY_S
         return bool(self._fresh)
 
@@ -158,7 +171,7 @@ class References:
     def _is_changed(self, reference: Reference, known: _Bound) -> bool:
         return reference.version(known.read_at_s) != known.version
 
-    def _taken(self, number: int, reference: Reference, known: _Bound | None) -> _Bound:
+    def _taken(self, name: str, reference: Reference, known: _Bound | None) -> _Bound:
         read_at = time.time()
         version = str(read_at) if reference.path is None else reference.version()
         rows = reference.rows(self._spark, version)
@@ -169,26 +182,28 @@ class References:
             )
         copy = None
         if not reference.is_delta:
-            copy = f"{number}-{time.time_ns()}"
+            copy = f"copy-{time.time_ns()}"
             rows.write.parquet(str(self._folder / copy))
             _make_durable(self._folder / copy)
-        return _Bound(version, read_at, copy, columns)
+        return _Bound(name, version, read_at, copy, columns)
 
-    def _read(self) -> tuple[int, list[_Bound]]:
+    def _read(self) -> tuple[int, dict[str, _Bound]]:
         try:
             told = json.loads(self._record.read_text())
         except FileNotFoundError:
-            return -1, []
-        return told["begun"], [_Bound(**bound) for bound in told["bound"]]
+            return -1, {}
+        # Those without a name an earlier Millstream knew by their places: they are read anew.
+        bound = [_Bound(**one) for one in told["bound"] if "name" in one]
+        return told["begun"], {one.name: one for one in bound}
 
     def _write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        told = {"begun": self._begun, "bound": [asdict(bound) for bound in self._bound]}
+        told = {"begun": self._begun, "bound": [*map(asdict, self._bound.values())]}
         write_durably(self._record, json.dumps(told))
 
     def _clear(self) -> None:
         """Remove copies that nothing is bound to."""
-        used = {bound.copy for bound in self._bound}
+        used = {bound.copy for bound in self._bound.values()}
         for folder in self._folder.glob("*-*") if self._folder.exists() else ():
             if folder.name not in used:
                 shutil.rmtree(folder, ignore_errors=True)
