@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
@@ -116,6 +118,52 @@ def test_a_batch_that_is_retried_by_an_edited_app_sees_what_it_saw_first(
         s.batch()
 
         assert s.table("named").rows() == [(1, "Tea 1"), (2, "Green tea 2")]
+
+
+def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_after_a_restart(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    app = ms.App("shop")
+    files, prices = tmp_path / "names", tmp_path / "prices"
+    files.mkdir()
+    pq.write_table(pa.table({"product": ["tea"], "name": ["Tea"]}), files / "1.parquet")
+    write_deltalake(str(prices), pa.table({"product": ["tea"], "price": [1]}))
+
+    @app.source()
+    def orders() -> ms.Memory:
+        return ms.Memory("id BIGINT, product STRING")
+
+    @app.table()
+    def named(orders: DataFrame) -> DataFrame:
+        schema = "product STRING, name STRING"
+        names = ms.reference(str(files), format="parquet", schema=schema)
+        return orders.join(names, "product").join(ms.reference(str(prices)), "product")
+
+    def ordered(number: int) -> list[str]:
+        before = len(s.events)
+        s.send("orders", id=number, product="tea")
+        s.batch()
+        told = [event for event in s.events[before:] if event.kind == "not_renewed"]
+        return [str(event.error).partition(":")[0] for event in told]
+
+    with stream(app) as s:
+        assert ordered(1) == []
+        (files / "2.parquet").write_bytes(b"PAR1, and the rest is on its way")
+        (prices / "_delta_log" / "00000000000000000001.json").write_text("no JSON")
+        unread = [f"[REFERENCE_UNREADABLE] ms.reference cannot read {p}" for p in (files, prices)]
+        assert ordered(2) == unread
+        (prices / "_delta_log" / "00000000000000000001.json").unlink()
+        shutil.rmtree(files)
+        before = len(s.events)
+        s.restart()
+        assert [e.kind for e in s.events[before:] if e.error] == ["not_renewed"]
+        assert ordered(3) == [], "a minute is left to whoever mends it"
+
+        assert s.table("named").rows("id", "name", "price") == [
+            (1, "Tea", 1),
+            (2, "Tea", 1),
+            (3, "Tea", 1),
+        ]
 
 
 def test_a_stream_goes_on_with_new_rows_and_a_retried_batch_with_its_own(

@@ -66,8 +66,8 @@ class Reference:
 
                 return str(DeltaTable(self.path).version())
             return json.dumps(sorted(_stamps(Path(self.path))))
-        except OSError as error:
-            raise self._unreadable(error) from error
+        except Exception as error:
+            raise self.unreadable(error) from error
 
     def rows(self, spark: SparkSession, version: str | None = None) -> DataFrame:
         """Read the rows: those of a version, if they have versions, or those that are there.
@@ -83,10 +83,11 @@ class Reference:
             rows = self.read(spark)
             _ = rows.schema
         except Exception as error:
-            raise self._unreadable(error) from error
+            raise self.unreadable(error) from error
         return rows
 
-    def _unreadable(self, error: Exception) -> UserCodeError:
+    def unreadable(self, error: Exception) -> UserCodeError:
+        """Say that the rows cannot be read, and why."""
         told = str(error).partition("\n")[0]
         return ReferenceUnreadableError(
             self.path or "the function", cause=f"{type(error).__name__}: {told}", at=self.at

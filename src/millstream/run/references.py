@@ -65,12 +65,17 @@ class Renewal:
         spark: SparkSession,
         build: Build,
         within: Callable[[], AbstractContextManager[object]],
+        tell: Callable[[Event], None],
     ) -> tuple[DataFrame, Renewal | None]:
         """Build a query; give with it how it is renewed, if it is a stream with reference data."""
         if query.kind == "recompute":
             return build(), None
         log = CheckpointLog(home.checkpoint(query.name))
-        references = References(home.references(query.name), log, spark)
+
+        def tell_error(error: UserCodeError) -> None:
+            tell(Event("not_renewed", query.name, error=error))
+
+        references = References(home.references(query.name), log, spark, tell_error)
         frame = references.built(build)
         return frame, Renewal(references, build, within) if references.is_used else None
 
@@ -87,13 +92,20 @@ class Renewal:
 class References:
     """The reference data of one query: what it reads now, recorded before it does."""
 
-    def __init__(self, folder: Path, log: CheckpointLog, spark: SparkSession) -> None:
-        self._folder, self._log, self._spark = folder, log, spark
+    def __init__(
+        self,
+        folder: Path,
+        log: CheckpointLog,
+        spark: SparkSession,
+        tell: Callable[[UserCodeError], None],
+    ) -> None:
+        self._folder, self._log, self._spark, self._tell = folder, log, spark, tell
         self._record = folder / "bound.json"
         self._begun, self._bound = self._read()
         self._asked: dict[str, Reference] = {}
         self._fresh: dict[str, _Bound] = {}
         self._look_at = 0.0
+        self._paused: dict[str, float] = {}
 
     def built(self, build: Build) -> DataFrame:
         """Build a query over the newest reference rows, or those of the batch to be retried."""
@@ -113,13 +125,16 @@ class References:
         return frame
 
     def bind(self, reference: Reference) -> DataFrame:
-        """Give the rows of the version that the query reads from now on."""
+        """Give the rows of the version that the query reads from now on.
+
+        Raises:
+            UserCodeError: There are none from before, and they cannot be read.
+        """
         name = self._noted(reference)
-        known = self._bound.get(name)
-        if name not in self._fresh and (
-            known is None or (not self._is_retried and self._is_changed(reference, known))
-        ):
-            self._fresh[name] = self._taken(name, reference, known)
+        if name not in self._bound and name not in self._fresh:
+            self._fresh[name] = self._taken(name, reference, None)
+        elif not self._is_retried:
+            self._look(name)
         bound = self._fresh[name] if name in self._fresh else self._bound[name]
         if bound.copy is None:
             return reference.rows(self._spark, bound.version)
@@ -144,32 +159,38 @@ class References:
             self._write()
 
     def has_changed(self, *, now: bool) -> bool:
-        """Whether there are newer rows, which are then read.
+        """Whether there are newer rows, which are then read; if they cannot be, that is told.
 
         Args:
             now: Whether to look at once, and not once a second, or a minute after a failure.
-
-        Raises:
-            UserCodeError: They cannot be read, or have other columns; what is bound stays bound.
         """
-        if not now and time.monotonic() < self._look_at:
+        if now:
+            self._paused = {}
+        elif time.monotonic() < self._look_at:
             return False
-        self._look_at = time.monotonic() + _AGAIN_AFTER_S
-        for name, reference in self._asked.items():
-            known = self._bound[name]
-            if name not in self._fresh and self._is_changed(reference, known):
-                self._fresh[name] = self._taken(name, reference, known)
+        for name in self._asked:
+            self._look(name)
         self._look_at = time.monotonic() + _LOOK_EVERY_S
         return bool(self._fresh)
+
+    def _look(self, name: str) -> None:
+        """Read rows that have changed; if that fails, tell it, and leave bound what is bound."""
+        reference, known = self._asked[name], self._bound.get(name)
+        is_paused = time.monotonic() < self._paused.get(name, 0.0)
+        if name in self._fresh or known is None or is_paused:
+            return
+        try:
+            if reference.version(known.read_at_s) != known.version:
+                self._fresh[name] = self._taken(name, reference, known)
+        except UserCodeError as error:
+            self._paused[name] = time.monotonic() + _AGAIN_AFTER_S
+            self._tell(error)
 
     @property
     def _is_retried(self) -> bool:
         """Whether the next batch has begun before, and may have left its mark in state or sink."""
         planned = self._log.planned
         return planned > self._log.committed and self._begun >= planned
-
-    def _is_changed(self, reference: Reference, known: _Bound) -> bool:
-        return reference.version(known.read_at_s) != known.version
 
     def _taken(self, name: str, reference: Reference, known: _Bound | None) -> _Bound:
         read_at = time.time()
@@ -180,12 +201,19 @@ class References:
             raise ReferenceColumnsError(
                 reference.path or "the function", before=known.columns, now=columns, at=reference.at
             )
-        copy = None
-        if not reference.is_delta:
-            copy = f"copy-{time.time_ns()}"
-            rows.write.parquet(str(self._folder / copy))
-            _make_durable(self._folder / copy)
+        copy = None if reference.is_delta else self._copied(reference, rows)
         return _Bound(name, version, read_at, copy, columns)
+
+    def _copied(self, reference: Reference, rows: DataFrame) -> str:
+        """Read rows to their end, which may fail where their columns were read well."""
+        copy = self._folder / f"copy-{time.time_ns()}"
+        try:
+            rows.write.parquet(str(copy))
+            _make_durable(copy)
+        except Exception as error:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise reference.unreadable(error) from error
+        return copy.name
 
     def _read(self) -> tuple[int, dict[str, _Bound]]:
         try:
@@ -216,18 +244,13 @@ def _make_durable(folder: Path) -> None:
     sync_folder(folder)
 
 
-def is_outdated(running: Running, tell: Callable[[Event], None], *, now: bool = False) -> bool:
+def is_outdated(running: Running, *, now: bool = False) -> bool:
     """Whether a query is to be started again, because it reads reference data that have changed.
 
     Args:
         running: The query; while it runs once, it reads what was there when it began.
-        tell: Who is told that they cannot be read; the query goes on as it was.
         now: Whether to look at once, not at leisure.
     """
     if not isinstance(running, StreamRun) or running.renewal is None or not running.is_active:
         return False
-    try:
-        return not running.ends_by_itself and running.renewal.references.has_changed(now=now)
-    except UserCodeError as error:
-        tell(Event("not_renewed", running.name, error=error))
-        return False
+    return not running.ends_by_itself and running.renewal.references.has_changed(now=now)

@@ -162,7 +162,7 @@ class Runner:
         """
         for supervised in self.queries:
             # Before any of them gives it rows, which it would take in at once.
-            if is_outdated(supervised.running, self._tell, now=True):
+            if is_outdated(supervised.running, now=True):
                 supervised.running.stop()
         for supervised in self.queries:
             if not self._has_input(supervised.query) or not due(supervised):
@@ -261,7 +261,7 @@ class Runner:
         aside, build = self._home.aside(table.name), partial(answer, self._graph, table.name, read)
         with noting_holds() as held, setting_aside(aside) as functions:
             frame, renewal = Renewal.of(
-                query, self._home, self._spark, build, partial(setting_aside, aside)
+                query, self._home, self._spark, build, partial(setting_aside, aside), self._tell
             )
         hold_to_declaration(table, frame)
         hold_to_alert(self._graph, table, frame)
@@ -300,7 +300,9 @@ class Runner:
         trigger = self._trigger(query)
         build = partial(answer, self._graph, serve.name, self._streams.triggered(trigger))
         with made_by(self._graph) as made, noting_holds() as held, stopping() as functions:
-            frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping)
+            frame, renewal = Renewal.of(
+                query, self._home, self._spark, build, stopping, self._tell
+            )
         hold_to_sinks(serve, frame)
         hold_to_states(functions.states, serve, self._home)
         said = self._graph.trigger_of(serve)
@@ -366,7 +368,7 @@ class Runner:
             self._start(supervised)
         if supervised.state == "restarting" and time.monotonic() >= supervised.retry_at:
             self._start(supervised)
-        if supervised.state == "running" and is_outdated(supervised.running, self._tell):
+        if supervised.state == "running" and is_outdated(supervised.running):
             supervised.running.stop()
             self._tell(Event("renewed", supervised.query.name))
             self._start(supervised)
