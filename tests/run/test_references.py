@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 import millstream as ms
+from millstream.errors import ReferenceUnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,6 +165,28 @@ def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_afte
             (2, "Tea", 1),
             (3, "Tea", 1),
         ]
+
+
+def test_a_delta_table_that_is_made_anew_is_not_taken_for_the_one_before(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    market = Market(tmp_path)
+    market.say("Tea", 1)
+    with stream(market.app()) as s:
+        s.send("orders", id=1, product="tea")
+        s.batch()
+        shutil.rmtree(market.prices)
+        market.say("Tea", 2)
+        s.send("orders", id=2, product="tea")
+        s.batch()
+
+        assert s.table("named").rows("id", "price") == [(1, 1), (2, 2)]
+        s.send("orders", id=3, product="tea")
+        s.crash(after="batch_staged", query="named")
+        shutil.rmtree(market.prices)
+        market.say("Tea", 3)
+        with pytest.raises(ReferenceUnreadableError, match="made anew"):
+            s.restart()
 
 
 def test_a_stream_goes_on_with_new_rows_and_a_retried_batch_with_its_own(

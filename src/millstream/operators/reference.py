@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import timedelta
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
     from millstream.errors import Location
 
@@ -64,34 +64,58 @@ class Reference:
             if self.is_delta:
                 from deltalake import DeltaTable
 
-                return str(DeltaTable(self.path).version())
+                table = DeltaTable(self.path)
+                return f"{table.metadata().id} {table.version()}"
             return json.dumps(sorted(_stamps(Path(self.path))))
         except Exception as error:
             raise self.unreadable(error) from error
 
-    def rows(self, spark: SparkSession, version: str | None = None) -> DataFrame:
-        """Read the rows: those of a version, if they have versions, or those that are there.
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """Read the rows that are there now.
 
         Raises:
             ReferenceUnreadableError: They cannot be read.
         """
         try:
-            if self.path is not None and self.is_delta:
-                reader = spark.read.format("delta")
-                pinned = reader if version is None else reader.option("versionAsOf", version)
-                return pinned.load(os.path.abspath(self.path))
-            rows = self.read(spark)
+            rows = self._delta(spark).load(self._place) if self.is_delta else self.read(spark)
             _ = rows.schema
         except Exception as error:
             raise self.unreadable(error) from error
         return rows
 
+    def rows_of(self, spark: SparkSession, version: str) -> DataFrame:
+        """Read the rows of a version of a Delta table.
+
+        Raises:
+            ReferenceUnreadableError: They are no longer there.
+        """
+        from deltalake import DeltaTable
+
+        made, _, number = version.partition(" ")
+        try:
+            is_same = DeltaTable(self._place, int(number)).metadata().id == made
+            rows = self._delta(spark).option("versionAsOf", number).load(self._place)
+        except Exception as error:
+            raise self.unreadable(error) from error
+        if not is_same:
+            cause = f"the table was made anew, and version {number} was another"
+            raise self._unreadable(cause)
+        return rows
+
+    @property
+    def _place(self) -> str:
+        return os.path.abspath(self.path or "")
+
+    def _delta(self, spark: SparkSession) -> DataFrameReader:
+        return spark.read.format("delta")
+
     def unreadable(self, error: Exception) -> UserCodeError:
         """Say that the rows cannot be read, and why."""
         told = str(error).partition("\n")[0]
-        return ReferenceUnreadableError(
-            self.path or "the function", cause=f"{type(error).__name__}: {told}", at=self.at
-        )
+        return self._unreadable(f"{type(error).__name__}: {told}")
+
+    def _unreadable(self, cause: str) -> UserCodeError:
+        return ReferenceUnreadableError(self.path or "the function", cause=cause, at=self.at)
 
 
 class Binder(Protocol):

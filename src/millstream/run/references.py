@@ -137,7 +137,7 @@ class References:
             self._look(name)
         bound = self._fresh[name] if name in self._fresh else self._bound[name]
         if bound.copy is None:
-            return reference.rows(self._spark, bound.version)
+            return reference.rows_of(self._spark, bound.version)
         return self._spark.read.parquet(str(self._folder / bound.copy))
 
     def _noted(self, reference: Reference) -> str:
@@ -195,13 +195,14 @@ class References:
     def _taken(self, name: str, reference: Reference, known: _Bound | None) -> _Bound:
         read_at = time.time()
         version = str(read_at) if reference.path is None else reference.version()
-        rows = reference.rows(self._spark, version)
+        is_delta = reference.is_delta
+        rows = reference.rows_of(self._spark, version) if is_delta else reference.rows(self._spark)
         columns = rows.schema.simpleString()
         if known is not None and known.columns != columns:
             raise ReferenceColumnsError(
                 reference.path or "the function", before=known.columns, now=columns, at=reference.at
             )
-        copy = None if reference.is_delta else self._copied(reference, rows)
+        copy = None if is_delta else self._copied(reference, rows)
         return _Bound(name, version, read_at, copy, columns)
 
     def _copied(self, reference: Reference, rows: DataFrame) -> str:

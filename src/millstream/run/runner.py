@@ -300,9 +300,7 @@ class Runner:
         trigger = self._trigger(query)
         build = partial(answer, self._graph, serve.name, self._streams.triggered(trigger))
         with made_by(self._graph) as made, noting_holds() as held, stopping() as functions:
-            frame, renewal = Renewal.of(
-                query, self._home, self._spark, build, stopping, self._tell
-            )
+            frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping, self._tell)
         hold_to_sinks(serve, frame)
         hold_to_states(functions.states, serve, self._home)
         said = self._graph.trigger_of(serve)
