@@ -176,12 +176,13 @@ def clock(ms_past_noon: int) -> str:
 
 
 def rows_of(dice: random.Random, count: int, ads: int = 3) -> dict[str, list[dict[str, Any]]]:
-    """Rows whose distances are often exactly a bound, or a millisecond off it."""
+    """Rows, some without a key, whose distances are often exactly a bound, or a bit off it."""
     rows: dict[str, list[dict[str, Any]]] = {"shown": [], "clicked": []}
     for n in range(count):
         near = dice.choice((0, 0, 0, 1, -1, dice.randrange(-4000, 4000)))
         at = max(0, dice.randrange(12) * 10_000 + near)
-        row = {"ad": f"ad{dice.randrange(ads)}", "at": clock(at)}
+        ad = None if dice.random() < 0.15 else f"ad{dice.randrange(ads)}"
+        row = {"ad": ad, "at": clock(at)}
         if dice.random() < 0.5:
             rows["shown"].append(row | {"site": dice.choice("ab")})
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
-from tests.operators.apps import CLICKED, SHOWN, joined, rows_of, waiting
+from tests.operators.apps import CLICKED, HOWS, SHOWN, joined, rows_of, two_sources, waiting
 from tests.operators.trial import hold
 
 import millstream as ms
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from tests.operators.apps import How
 
     from millstream.testing import Script
 
@@ -59,6 +60,36 @@ def test_a_join_is_complete_to_the_watermark_less_its_bound(
         complete_to = moment(facts_of(home / "tables" / "left_join").frontier)
         assert complete_to == datetime(2026, 1, 1, 12, 1, 19, 998_000, tzinfo=UTC)
         assert s.table("left_join").rows("ad") == [("alone",), ("new",)]
+
+
+def test_a_null_key_equals_nothing_in_a_stream_of_any_join(stream: Callable[..., Script]) -> None:
+    app = two_sources("nulls")
+
+    def declare(how: How) -> None:
+        @app.table(name=f"{how}_join")
+        def answer(shown: DataFrame, clicked: DataFrame) -> DataFrame:
+            keyed = shown.withColumn("n", F.length("site"))
+            return ms.join_within(keyed, clicked, on=["ad", "n"], within="10 seconds", how=how)
+
+    for how in HOWS:
+        declare(how)
+    with stream(app) as s:
+        for ad in ("a", None):
+            s.send("shown", ad=ad, at="12:00:00", site="a")
+            s.send("clicked", ad=ad, at="12:00:01", n=1)
+        s.batch()
+        s.assert_consistent()
+        s.send("shown", ad="later", at="12:10:00", site="a")
+        s.send("clicked", ad="later", at="12:10:00", n=2)
+        s.batch()
+        s.assert_consistent()
+
+        without_key = {how: len(_nulls(s, f"{how}_join")) for how in HOWS}
+    assert without_key == {"inner": 0, "left": 1, "right": 1, "full": 2, "semi": 0}
+
+
+def _nulls(script: Script, table: str) -> list[tuple[Any, ...]]:
+    return [row for row in script.table(table).rows("ad") if row == (None,)]
 
 
 def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:

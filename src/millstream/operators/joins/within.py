@@ -118,13 +118,25 @@ def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
     begins = one - _interval(bound.before_us) if bound.before_us else one
     meets = (other >= begins) & (other <= one + _interval(bound.after_us))
     for key in sides.on:
-        meets &= quoted(key, "l") == quoted(key, "r")
+        meets &= _equal(key, how)
     pairs = left.join(right, meets, "leftsemi" if how == "semi" else how)
     if is_stream:
         hold_for(timedelta(microseconds=bound.waits_us))
     elif how != "semi":
         pairs = _final(pairs, sides, bound)
     return pairs.select(*_columns(sides, bound, how))
+
+
+def _equal(key: str, how: How) -> Column:
+    """Say that a key is equal on both sides; a null equals nothing."""
+    from millstream.operators.columns import quoted
+
+    one, other = quoted(key, "l"), quoted(key, "r")
+    if how != "full":
+        return one == other
+    # For other joins Spark leaves null keys out; its full join of streams takes null to equal null.
+    # A condition on one side alone would have it give such rows before they are final.
+    return (one == other) & (one.isNotNull() | other.isNotNull())
 
 
 def _interval(us: int) -> Column:
