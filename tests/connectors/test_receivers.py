@@ -23,6 +23,7 @@ from millstream.errors import (
     LiveReceiverError,
     PortTakenError,
 )
+from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,12 +61,6 @@ def landed(home: Path, *columns: str) -> list[tuple[Any, ...]]:
     return rows(home, "readings", *columns)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -84,7 +79,7 @@ def post(port: int, body: str, kind: str = "application/json", path: str = "/") 
 
 @pytest.mark.spark
 def test_a_post_is_answered_when_its_records_are_landed(spark: object, tmp_path: Path) -> None:
-    port = free_port()
+    [port] = free_ports(1)
     with running(app_of(Http(port, schema=SCHEMA)), tmp_path):
         wait_for(lambda: answers(port))
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOST = "127.0.0.1"
 _STARTS_WITHIN_S = 60.0
+_ANSWERS_WITHIN_S = 10.0
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
@@ -35,7 +36,7 @@ class Cluster:
     def __init__(self, *, workers: int = 2, memory: str = "1g") -> None:
         self._count, self._memory = workers, memory
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-cluster-"))
-        self._port, self._web = free_ports()
+        self._port, self._web = free_ports(2)
         self._undo = ExitStack()
         self._undo.callback(shutil.rmtree, self._folder, ignore_errors=True)
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -102,9 +103,10 @@ class Cluster:
 
     def _wait(self, is_so: Any) -> None:
         until = time.monotonic() + _STARTS_WITHIN_S
+        address = f"http://{_HOST}:{self._web}/json/"
         while True:
             try:
-                with urllib.request.urlopen(f"http://{_HOST}:{self._web}/json/") as answer:
+                with urllib.request.urlopen(address, timeout=_ANSWERS_WITHIN_S) as answer:
                     if is_so(json.load(answer)):
                         return
             except OSError:

@@ -77,10 +77,9 @@ class Broker(Server):
 
     def __init__(self) -> None:
         super().__init__()
-        self.proxied_port, self.proxy_port = free_ports()
-        """Who calls the first is sent on to the second, where a `Proxy` may listen."""
-        self.secured_port, _ = free_ports()
-        """Where only the user `shop` is let in, with the password `sesame`."""
+        self.proxied_port, self.proxy_port, self.secured_port = free_ports(3)
+        """Who calls the first is sent on to the second, where a `Proxy` may listen; at the third
+        only the user `shop` is let in, with the password `sesame`."""
         self.cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
     @property

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import errno
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -20,6 +24,13 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 _STOPS_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.02
+_PORTS = range(20_000, 32_768)
+"""Below those that Linux and macOS give to whoever lets them choose."""
+_CHANCE = random.SystemRandom()
+"""Of its own: with a seed that a test sets, two processes would choose the same."""
+_CLAIMS = ExitStack()
+"""What is open as long as this process lives."""
+atexit.register(_CLAIMS.close)
 
 
 class Server:
@@ -34,7 +45,7 @@ class Server:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"millstream-{self.name.lower()}-"))
-        self.port, self.second_port = free_ports()
+        self.port, self.second_port = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
         self._user = self.user if os.geteuid() == 0 else None
         if self._user is not None:
@@ -146,12 +157,35 @@ def program(name: str, *, package: str, beside: str = "") -> str:
     raise ServiceMissingError(name, package=package)
 
 
-def free_ports() -> tuple[int, int]:
-    """Find two ports that nobody listens on."""
-    with socket.socket() as one, socket.socket() as other:
-        for taken in (one, other):
-            taken.bind((HOST, 0))
-        return one.getsockname()[1], other.getsockname()[1]
+def free_ports(count: int) -> tuple[int, ...]:
+    """Find ports that nobody listens on, and that nobody is given while this process lives.
+
+    Neither by another call, here or in another process, nor by the system, which lets whoever
+    leaves the choice to it have higher ones: a port may stay unused for long.
+    """
+    found = list[int]()
+    while len(found) < count:
+        port = _CHANCE.choice(_PORTS)
+        if _is_claimed(port):
+            found.append(port)
+    return tuple(found)
+
+
+def _is_claimed(port: int) -> bool:
+    """Claim a port, unless another process has; tell whether that is done."""
+    # Of UDP, the same number is free: bound, it tells other processes, and leaves TCP to a server.
+    claim, probe = socket.socket(type=socket.SOCK_DGRAM), socket.socket()
+    with probe:
+        try:
+            claim.bind((HOST, port))
+            probe.bind((HOST, port))
+        except OSError as error:
+            claim.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return False
+    _CLAIMS.enter_context(claim)
+    return True
 
 
 def last_words(log: Path) -> str:

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from millstream.testing import server
+from millstream.testing.server import HOST, free_ports
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_port_is_given_once_and_not_if_another_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as given:
+        monkeypatch.setattr(server, "_CLAIMS", given)
+        one, other, heard = free_ports(3)
+    with ExitStack() as claims, socket.create_server((HOST, heard)):
+        monkeypatch.setattr(server, "_CLAIMS", claims)
+        [claimed] = free_ports(1)
+        monkeypatch.setattr(server, "_PORTS", (claimed, heard, one, other))
+
+        found = free_ports(2)
+
+    assert set(found) == {one, other}
+
+
+def test_the_system_gives_none_of_the_ports_to_whoever_lets_it_choose() -> None:
+    with socket.create_server((HOST, 0)) as chosen:
+        assert chosen.getsockname()[1] not in server._PORTS
