@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from millstream.testing.kafka import Broker, Topics
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
+from millstream.testing.server import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 # How long an example takes says nothing on a machine that others share.
-settings.register_profile("shared machine", deadline=None)
+settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("shared machine")
 
 
@@ -42,6 +46,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="--no-services"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture
+def nobody() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else is given meanwhile."""
+    with socket.socket() as held:
+        held.bind((HOST, 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

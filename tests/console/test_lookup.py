@@ -19,7 +19,6 @@ from tests.sinks.stores import opened, put, table
 import millstream as ms
 from millstream.errors import StoreFailedError
 from millstream.sinks.shape import Column
-from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,10 +185,12 @@ ASKED = [
 ]
 
 
-def test_what_cannot_be_answered_is_told_with_the_fix(ask: Ask, tmp_path: Path) -> None:
+def test_what_cannot_be_answered_is_told_with_the_fix(
+    ask: Ask, tmp_path: Path, nobody: int
+) -> None:
     sink = ms.SQLite(str(tmp_path / "fleet.db"), table="latest", key="id")
     never = ms.SQLite(str(tmp_path / "fleet.db"), table="never", key="id")
-    gone = ms.Postgres(f"postgresql://a:sesame@127.0.0.1:{free_ports()[0]}/a", key="id")
+    gone = ms.Postgres(f"postgresql://a:sesame@127.0.0.1:{nobody}/a", key="id")
     put(opened(sink), 0, table({"id": 1, "text": "one"}))
     with served(app_of(latest=sink, never=never, gone=gone)) as console:
         client = ask(console)

@@ -34,7 +34,6 @@ from millstream.sinks.redis import Redis as RedisSink
 from millstream.sinks.shape import Column
 from millstream.sinks.sqlite import SQLite
 from millstream.sinks.text import from_text
-from millstream.testing.server import free_ports
 from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
@@ -390,11 +389,11 @@ def test_a_key_that_was_never_served_is_told_with_its_column(
         serve(SQLite(path, key="user")).get({"user": "ann"})
 
 
-def test_a_store_that_nobody_runs_is_told_at_once(serve: Callable[[Any], Served]) -> None:
-    port, _ = free_ports()
-
+def test_a_store_that_nobody_runs_is_told_at_once(
+    serve: Callable[[Any], Served], nobody: int
+) -> None:
     with pytest.raises(StoreUnreachableError):
-        serve(PostgresSink(f"postgresql://shop@127.0.0.1:{port}/shop", key="id")).get({"id": 1})
+        serve(PostgresSink(f"postgresql://shop@127.0.0.1:{nobody}/shop", key="id")).get({"id": 1})
 
 
 def test_a_connection_that_is_in_use_when_all_are_let_go_is_closed_after(

@@ -19,7 +19,6 @@ from millstream.sinks.shape import Column
 from millstream.sinks.store import postgres as store
 from millstream.sinks.store.postgres import connect
 from millstream.testing.proxy import Proxy
-from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,9 +132,8 @@ def test_values_that_postgres_refuses_are_refused_in_its_own_words(
 
 
 def test_no_server_a_wrong_password_and_a_missing_right_are_told_apart(
-    postgres: Postgres, name: str
+    postgres: Postgres, name: str, nobody: int
 ) -> None:
-    nobody, _ = free_ports()
     with pytest.raises(StoreUnreachableError, match="does not answer") as unreachable:
         opened(Sink(postgres.address(nobody), table=name))
     with pytest.raises(StoreLoginError, match="password authentication failed") as wrong:

@@ -10,7 +10,6 @@ from tests.sinks.stores import opened, put, row_of, rows_in, table
 from millstream.errors import StoreLoginError, StoreRestoredError, StoreUnreachableError
 from millstream.sinks.redis import Redis as Sink
 from millstream.testing.proxy import Proxy
-from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
     from millstream.testing.redis import Redis
@@ -71,8 +70,7 @@ def test_keys_of_several_columns_cannot_be_mistaken(redis: Redis) -> None:
     assert row_of(sink, text="%3A", id=1) == {"text": "%3A", "id": 1}
 
 
-def test_no_server_and_a_wrong_password_are_told_apart(redis: Redis) -> None:
-    nobody, _ = free_ports()
+def test_no_server_and_a_wrong_password_are_told_apart(redis: Redis, nobody: int) -> None:
     with pytest.raises(StoreUnreachableError) as unreachable:
         opened(Sink(redis.address(nobody), key=["id"]))
     with pytest.raises(StoreLoginError) as wrong:
