@@ -93,7 +93,7 @@ class Reference:
 
         made, _, number = version.partition(" ")
         try:
-            is_same = DeltaTable(self._place, int(number)).metadata().id == made
+            is_same = str(DeltaTable(self._place, int(number)).metadata().id) == made
             rows = self._delta(spark).option("versionAsOf", number).load(self._place)
         except Exception as error:
             raise self.unreadable(error) from error
