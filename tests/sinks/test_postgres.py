@@ -16,8 +16,8 @@ from tests.sinks.stores import opened, put, rows_in, table
 from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
 from millstream.sinks.postgres import Postgres as Sink
 from millstream.sinks.shape import Column
-from millstream.sinks.store import postgres as store
-from millstream.sinks.store.postgres import connect
+from millstream.sinks.store import session
+from millstream.sinks.store.session import connect
 from millstream.testing.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
 def test_a_look_up_on_a_server_that_hangs_is_given_up(
     postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_ANSWERED_WITHIN_S", 0.3)
+    monkeypatch.setattr(session, "_ANSWERED_WITHIN_S", 0.3)
     sink = Sink(postgres.dsn, table=name, key="id")
     put(opened(sink), 0, table({"id": 1, "text": "a"}))
     reader: Any = sink.reader("items")

@@ -57,7 +57,7 @@ class Postgres:
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:  # noqa: ARG002
         """Log in once."""
-        from millstream.sinks.store.postgres import connect
+        from millstream.sinks.store.session import connect
 
         connect(self, self.place(serve)).close()
 

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import (
-    ExtraMissingError,
     NothingServedError,
-    StoreFailedError,
-    StoreLoginError,
     StoreUnreachableError,
 )
-from millstream.settings.secret import revealed
 from millstream.sinks import sql
 from millstream.sinks.fence import lets_in, passed, taken
-from millstream.sinks.postgres import address_fault
 from millstream.sinks.shape import columns_from_json, columns_to_json
 from millstream.sinks.store import Written, keyed, parted, salvage
 from millstream.sinks.store.fit import Held, Wanted, columns_to_add, hold_to_key
+from millstream.sinks.store.session import BusyError, connect, told, words
 from millstream.sinks.store.value import RowsRefusedError, as_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import psycopg
     import pyarrow as pa
 
-    from millstream.sinks.fence import Driver, Fence, Place, Turn
+    from millstream.sinks.fence import Driver, Fence, Turn
     from millstream.sinks.postgres import Postgres
     from millstream.sinks.shape import Column, Shape
     from millstream.sinks.store import Refused, Rows, Settle
@@ -39,36 +33,8 @@ Answer = TypeVar("Answer")
 _STAGE = "pg_temp.millstream_stage"
 _ROOM = " WITH (fillfactor = 50)"
 """Rows that change find room in their page, so that no index has to."""
-_LINE = {
-    "connect_timeout": 10,
-    "tcp_user_timeout": 30_000,
-    "keepalives": 1,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 4,
-}
-"""A peer that says nothing any more is given up after half a minute, not after a quarter hour."""
 _TRIES = 5
 _PAUSE_S = 0.05
-_SESSION = """
-SET synchronous_commit TO on;
-SET timezone TO 'UTC';
-SET lock_timeout TO '60s';
-SET idle_in_transaction_session_timeout TO '10min';
-SET client_min_messages TO error;
-"""
-_ASKING = """
-SET lock_timeout TO '3s';
-SET statement_timeout TO '5s';
-"""
-"""Whoever looks a row up waits for an answer, and may ask again."""
-_ANSWERED_WITHIN_S = 8.0
-"""Then the server does not even keep to the time it was given."""
-_RETRIED = ("40001", "40P01", "55P03")
-"""Serialization failure, deadlock, a lock that was not to be had in time."""
-_LOGIN = ("28", "3D")
-"""Wrong user or password; no such database."""
-_STARTING_OR_ENDING = "57P"
 _OF_A_ROW = ("21", "22", "23", "54", "P0001")
 """Two keys that are one to the table, data, constraints, limits such as the size of an index entry,
 and triggers that refuse."""
@@ -154,12 +120,12 @@ class Table:
         import psycopg
 
         for left in reversed(range(_TRIES)):
-            with _told(self.place):
+            with told(self.place):
                 db = self._connected()
             try:
-                with _told(self.place), db.transaction():
+                with told(self.place), db.transaction():
                     return act(db)
-            except (StoreUnreachableError, _BusyError) as error:
+            except (StoreUnreachableError, BusyError) as error:
                 if left == 0:
                     raise StoreUnreachableError(
                         self.place.name, why=str(error.__cause__)
@@ -229,7 +195,7 @@ class Table:
         except psycopg.Error as error:
             if not (error.sqlstate or "").startswith(_OF_A_ROW):
                 raise
-            raise RowsRefusedError(_words(error)) from error
+            raise RowsRefusedError(words(error)) from error
 
     def _put(self, db: psycopg.Connection[Any], rows: pa.Table) -> None:
         if not self._is_merged:
@@ -315,7 +281,7 @@ class Lookup:
         self._name = sql.qualified(target)
         self._db = connect(sink, self._place, is_asking=True)
         try:
-            with _told(self._place):
+            with told(self._place):
                 columns = self._known_columns(target)
         except BaseException:
             self._db.close()
@@ -335,9 +301,9 @@ class Lookup:
         same = " AND ".join(f"{_escaped(sql.quoted(name))} = %s" for name in key)
         query = f"{_escaped(f'SELECT {sql.listed(self.columns)} FROM {self._name}')} WHERE {same}"
         try:
-            with _told(self._place):
+            with told(self._place):
                 row = self._row(query, [_parameter(value) for value in key.values()])
-        except _BusyError as error:
+        except BusyError as error:
             raise StoreUnreachableError(self._place.name, why=str(error.__cause__)) from error
         return None if row is None else dict(zip(self.columns, row, strict=True))
 
@@ -350,16 +316,12 @@ class Lookup:
             # No row has a value that Postgres cannot hold.
             return None
         except psycopg.errors.QueryCanceled as error:
-            raise StoreUnreachableError(self._place.name, why=_words(error)) from error
+            raise StoreUnreachableError(self._place.name, why=words(error)) from error
         return found.fetchone()
 
     def close(self) -> None:
         """Let the connection go."""
         self._db.close()
-
-
-class _BusyError(Exception):
-    """Another transaction was in the way; to try again may succeed."""
 
 
 def _escaped(query: str) -> str:
@@ -373,91 +335,8 @@ def _parameter(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-@cache
-def _impatient() -> type[psycopg.Connection[Any]]:
-    """Give a connection that ends a wait that takes too long, whatever became of the server."""
-    import psycopg
-
-    class Impatient(psycopg.Connection[Any]):
-        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-            return super().wait(_within(gen, _ANSWERED_WITHIN_S), *args, **options)
-
-    return Impatient
-
-
-def _within(waits: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
-    """Pass on what psycopg waits for; it tells several times a second that nothing has come."""
-    until = time.monotonic() + seconds
-    try:
-        wanted = next(waits)
-        while True:
-            come = yield wanted
-            if not come and time.monotonic() > until:
-                raise TimeoutError
-            wanted = waits.send(come)
-    except StopIteration as end:
-        return end.value
-
-
-def connect(sink: Postgres, place: Place, *, is_asking: bool = False) -> psycopg.Connection[Any]:
-    """Log in.
-
-    Args:
-        sink: Where; what its address says of waiting holds.
-        place: What errors name.
-        is_asking: Whether it is for look-ups, which nobody waits for long.
-
-    Raises:
-        StoreFailedError: The address is none.
-        StoreLoginError: The server does not let this user in.
-        StoreUnreachableError: No server answers.
-    """
-    try:
-        import psycopg
-    except ImportError as error:
-        raise ExtraMissingError("ms.Postgres", module="psycopg", extra="postgres") from error
-    if why := address_fault(sink.dsn):
-        raise StoreFailedError(place.name, why=why)
-    with _told(place):
-        dsn = revealed(sink.dsn)
-        said = psycopg.conninfo.conninfo_to_dict(dsn)
-        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in said}
-        kind = _impatient() if is_asking else psycopg.Connection[Any]
-        db = kind.connect(dsn, autocommit=True, application_name="millstream", **line)
-        db.execute(_SESSION + (_ASKING if is_asking else ""))
-    return db
-
-
 def _wanted(column: Column) -> Wanted:
     if column.is_decimal:
         return Wanted(column.type.replace("decimal", "numeric"), ("numeric",))
     kind = _TYPES[column.type]
     return Wanted(kind, _FITTING.get(column.type, (kind,)))
-
-
-def _words(error: psycopg.Error) -> str:
-    """Give what the server says, in one line."""
-    said = error.diag.message_primary or str(error).strip()
-    return " ".join(said.split())
-
-
-@contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Have the errors of Postgres told as what they mean."""
-    import psycopg
-
-    try:
-        yield
-    except TimeoutError as error:
-        why = f"nothing was heard for {_ANSWERED_WITHIN_S:g} seconds"
-        raise StoreUnreachableError(place.name, why=why) from error
-    except psycopg.Error as error:
-        state, why = error.sqlstate or "", _words(error)
-        if state in _RETRIED:
-            raise _BusyError from error
-        if state.startswith(_LOGIN) or "authentication failed" in why:
-            raise StoreLoginError(place.name, why=why) from error
-        is_gone = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        if (is_gone and not state) or state.startswith((_STARTING_OR_ENDING, "08", "53")):
-            raise StoreUnreachableError(place.name, why=why) from error
-        raise StoreFailedError(place.name, why=why) from error
