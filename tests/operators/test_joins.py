@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +27,6 @@ from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from tests.operators.apps import How
@@ -135,7 +135,11 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
         (OperatorColumnError, lambda: ms.salted(left, "a", {"n": "count(*)"})),
         (OperatorOptionError, lambda: ms.reference("nowhere")),
         (OperatorOptionError, lambda: ms.reference(lambda _: left)),
+        (OperatorOptionError, lambda: ms.reference(lambda _: left, every=10)),  # type: ignore[arg-type]
+        (OperatorOptionError, lambda: ms.reference(left)),  # type: ignore[arg-type]
+        (OperatorOptionError, lambda: ms.reference("s3://bucket/products", format="csv")),
         (ReferenceUnreadableError, lambda: ms.reference("nowhere", format="csv")),
+        (ReferenceUnreadableError, lambda: ms.reference(Path("nowhere"), format="csv")),
     ]
 
     for kind, call in faults:

@@ -80,7 +80,7 @@ class Shelf:
         def named(orders: DataFrame) -> DataFrame:
             for column in read:
                 file, schema = self.place / f"{column}.csv", f"product STRING, {column} STRING"
-                rows = ms.reference(str(file), format="csv", schema=schema)
+                rows = ms.reference(file, format="csv", schema=schema)
                 orders = orders.join(rows, "product", "left")
             told = (F.col(column) for column in sorted(read))
             return orders.select("id", F.concat_ws(" ", *told).alias("told"))

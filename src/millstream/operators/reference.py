@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _CALL = "ms.reference"
 _LOG = "_delta_log"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_IN_A_FUNCTION = 'ms.reference(lambda spark: …, every="10 minutes")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def reading_with(rows: Sequence[DataFrame]) -> Iterator[None]:
 
 
 def reference(
-    what: str | Reader,
+    what: str | PathLike[str] | Reader,
     *,
     format: str | None = None,  # noqa: A002 - Spark's word
     schema: str | None = None,
@@ -166,8 +170,9 @@ def reference(
     retried sees the rows that it saw first. In a batch they are read as they are.
 
     Args:
-        what: The path of a Delta table, of a file or of a folder of files; or a function that is
-            given the Spark session and reads rows from anywhere, such as a database.
+        what: The path of a Delta table, of a file or of a folder of files, on a disk of this
+            machine; or a function that is given the Spark session and reads rows from anywhere,
+            such as a database or an object store.
         format: How files are read, in Spark's words: `csv`, `json`, `parquet`.
         schema: The columns of files; parquet knows its own.
         every: How often a function is called again, such as `"10 minutes"`.
@@ -186,7 +191,7 @@ def reference(
 
 
 def _declared(
-    what: str | Reader,
+    what: str | PathLike[str] | Reader,
     kind: str | None,
     schema: str | None,
     every: str | None,
@@ -196,25 +201,33 @@ def _declared(
     def refuse(option: str, got: object, why: str, instead: str) -> OperatorOptionError:
         return OperatorOptionError(_CALL, option, got, why=why, instead=instead, at=at)
 
-    if isinstance(what, str):
+    if isinstance(what, str | PathLike):
+        path = os.fspath(what)
+        if _ADDRESS.match(path):
+            why = "a path is looked at on the disks of this machine, and this is an address"
+            raise refuse("what", path, why, f"read it in a function: {_IN_A_FUNCTION}")
         if every is not None:
             raise refuse("every", every, "a path is read again when it changes", "leave it out")
 
         def read(spark: SparkSession) -> DataFrame:
             reader = spark.read.format(kind or "").options(**options)
-            return (reader.schema(schema) if schema else reader).load(os.path.abspath(what))
+            return (reader.schema(schema) if schema else reader).load(os.path.abspath(path))
 
-        declared = Reference(_name(what, kind, schema, options), what, read, None, at)
+        declared = Reference(_name(path, kind, schema, options), path, read, None, at)
         if kind is None and not declared.is_delta:
-            why = f"{what!r} is not a Delta table"
+            why = f"{path!r} is not a Delta table"
             raise refuse("format", None, why, 'say how its files are read: format="csv"')
         return declared
+    if not callable(what):
+        why = "it is neither a path nor a function, so it cannot be read again"
+        instead = f"have a function read it: {_IN_A_FUNCTION}; or join with it without {_CALL}"
+        raise refuse("what", what, why, instead)
     if every is None:
         why = "when the function is to be called again is not known"
         raise refuse("every", None, why, 'say how often: every="10 minutes"')
     try:
         length = parse_duration(every)
-    except ValueError:
+    except (ValueError, TypeError):
         instead = 'say how often: every="10 minutes"'
         raise refuse("every", every, "that is not a length of time", instead) from None
     return Reference(getattr(what, "__qualname__", "a function"), None, what, length, at)
