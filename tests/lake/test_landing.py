@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from pyspark.sql import functions as F
 from tests.apps import READING, app_of, at, forget_commit, moment, reading, rows, run, timed
 
 from millstream.connectors.memory import Memory
 from millstream.errors import LateRowsError
 from millstream.lake.home import Home
+from millstream.lake.landing import Landing
 from millstream.lake.ledger import read_ledger
+from millstream.operators import dedup
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +125,55 @@ def test_how_far_the_future_may_be_is_settable(spark: SparkSession, tmp_path: Pa
     assert verdicts(tmp_path) == {1: "ok", 2: "future"}
 
 
+UNSET = ({"id": 1, "at": "1970-01-01T00:00:00Z"}, {"id": 2, "at": "1969-07-20T20:17:00Z"})
+FIRST = {"id": 3, "at": "1970-01-01T00:00:00.000001Z"}
+
+
+def test_rows_of_a_clock_that_is_not_set_are_kept_aside_and_the_first_after_it_is_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    app = timed(source)
+    app.table(name="once")(lambda readings: dedup(readings, ["id", "at"]))
+    app.table(name="counted")(lambda readings: readings.groupBy(F.window("at", "1 hour")).count())
+    for arrived in (*UNSET, FIRST), [reading(4, "12:00:00")], UNSET:
+        source.add(*arrived)
+        run(app, tmp_path)
+
+    reasons = {
+        f"at is {at}, which is not after 1970-01-01 00:00:00"
+        for at in ("1970-01-01 00:00:00", "1969-07-20 20:17:00")
+    }
+    aside = [r for r in rows(tmp_path, "readings", "_verdict", "_reason") if r[0] != "ok"]
+    assert set(aside) == {("rejected", reason) for reason in reasons}
+    assert len(aside) == 4
+    assert rows(tmp_path, "once", "id") == [(3,), (4,)]
+    assert rows(tmp_path, "counted", "count") == [(1,)]
+    [entry] = read_ledger(Home.at(tmp_path)).sources
+    assert entry.is_balanced
+
+
+def test_rows_of_a_clock_that_is_not_set_are_not_read_live(spark: SparkSession) -> None:
+    source = Memory(READING)
+    landing = Landing.of(timed(source, live=True).graph.sources[0])
+    records = [(json.dumps(row).encode(), "memory", n) for n, row in enumerate((*UNSET, FIRST))]
+    raw = spark.createDataFrame(records, "value BINARY, _origin STRING, _position BIGINT")
+
+    for read in (landing.live(raw), landing.live_by_row(raw, counted=True)):
+        assert [row.id for row in read.collect()] == [3]
+
+
+def test_a_source_without_event_time_may_be_as_old_as_it_likes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(*UNSET)
+
+    run(app_of(source), tmp_path)
+
+    assert verdicts(tmp_path) == {1: "ok", 2: "ok"}
+
+
 def test_a_source_without_event_time_has_no_late_rows(spark: SparkSession, tmp_path: Path) -> None:
     source = Memory(READING)
     source.add(reading(1, "12:00:00"), reading(2, None))
@@ -208,7 +261,7 @@ def test_event_times_far_in_the_past_and_of_other_zones_land_exactly(
     [_, second, third] = rows(tmp_path, "readings", "id", "at", "_verdict")
     assert second == (2, moment("12:00:00"), "ok")
     assert third == (3, moment("11:50:00"), "ok")
-    assert verdicts(tmp_path)[1] == "ok"
+    assert verdicts(tmp_path)[1] == "rejected"
 
 
 BATCHES = st.lists(st.lists(st.integers(0, 90), min_size=1, max_size=5), min_size=1, max_size=5)

@@ -357,7 +357,8 @@ def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     source = Memory(READING)
-    source.add(reading(1, "12:00:00"), "nonsense", reading(2, None), reading(3, "12:01:00"))
+    unset = {"id": 4, "at": "1970-01-01T00:00:00Z"}
+    source.add(reading(1, "12:00:00"), "nonsense", reading(2, None), reading(3, "12:01:00"), unset)
     app = timed(source, live=True)
     app.sql("clean", "SELECT id FROM readings")
     running = app.open({"home": tmp_path, "once": True, "fail_fast": True})
@@ -371,12 +372,12 @@ def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(
     progress = Progress.of(query.running.progress or {})
     assert progress.observed == {
         "readings": {
-            "input": 4,
+            "input": 5,
             "ok": 2,
             "late": 0,
             "future": 0,
             "malformed": 2,
-            "rejected": 0,
+            "rejected": 1,
         }
     }
 

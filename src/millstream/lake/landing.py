@@ -92,12 +92,19 @@ class Landing:
             stop = F.raise_error(F.lit(_NOT_RIGHT)).cast("boolean")
             return rows.where(F.when(right, F.lit(True)).otherwise(stop)).select(*self.schema.names)
         verdict = F.when(right, F.lit("ok")).otherwise("malformed")
-        if (violated := self._violated()) is not None:
-            verdict = F.when(right & violated.isNotNull(), F.lit("rejected")).otherwise(verdict)
+        for broken in self._broken():
+            verdict = F.when(right & broken, F.lit("rejected")).otherwise(verdict)
         judged = rows.withColumn("_verdict", verdict)
         counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
         observed = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
         return observed.where("_verdict = 'ok'").select(*self.schema.names)
+
+    def _broken(self) -> Iterator[Column]:
+        """What is true of rows that are rejected."""
+        if (column := self.source.event_time) is not None:
+            yield F.col(column) <= F.lit(_EPOCH)
+        if (violated := self._violated()) is not None:
+            yield violated.isNotNull()
 
     def _decoded_by_spark(self, raw: DataFrame) -> tuple[Column, DataFrame]:
         """Decode records with built-in functions; give also what is true of right ones."""

@@ -85,6 +85,12 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
     at: Any = batch.column(rule.event_time).cast(_MOMENT).cast(pa.int64())
     told: list[tuple[Any, str, Callable[[str], str]]] = [
         (at.is_null(), "malformed", lambda _: f"event time {rule.event_time!r} is null"),
+        # Spark's watermark begins there, and silently drops what is not after it.
+        (
+            pc.less_equal(at, pa.scalar(0)),
+            "rejected",
+            lambda t: f"{rule.event_time} is {t}, which is not after 1970-01-01 00:00:00",
+        ),
         (
             pc.greater(at, pa.scalar(arrived + rule.future_us)),
             "future",
