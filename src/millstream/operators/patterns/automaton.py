@@ -9,7 +9,11 @@ that is greedy takes what it still can.
 from __future__ import annotations
 
 import math
+import operator
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -100,12 +104,76 @@ class Begun:
     taken: Link | None = None
     """The match, once there is one; it may still grow."""
 
+    def awaits(self, program: Program) -> int:
+        """Say which conditions a row must meet for anything to happen, as bits; -1 if none."""
+        every = [program.awaited(branch.origin, branch.target) for branch in self.branches]
+        return reduce(operator.or_, every, 0)
+
+
+class Beginnings:
+    """Beginnings in the order of their first rows, and by what they wait for.
+
+    A row is shown to those that wait for one like it, so that many which wait for what does not
+    come cost nothing.
+    """
+
+    def __init__(self) -> None:
+        self._in_order: OrderedDict[int, Begun] = OrderedDict()
+        self._awaited: dict[int, int] = {}
+        self._waiting: defaultdict[int, dict[int, Begun]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self._in_order)
+
+    def __iter__(self) -> Iterator[Begun]:
+        return iter(self._in_order.values())
+
+    def __contains__(self, begun: Begun) -> bool:
+        return begun.first.number in self._in_order
+
+    @property
+    def first(self) -> Begun:
+        """The earliest."""
+        return next(iter(self))
+
+    def put(self, begun: Begun, awaits: int) -> None:
+        """Add one that comes after all others, or say what one waits for by now."""
+        number = begun.first.number
+        if self._awaited.get(number) != awaits:
+            self._wait_no_longer(number)
+            self._waiting[awaits][number] = begun
+            self._awaited[number] = awaits
+        self._in_order[number] = begun
+
+    def remove(self, begun: Begun) -> None:
+        """Give one up."""
+        number = begun.first.number
+        self._wait_no_longer(number)
+        del self._in_order[number]
+
+    def remove_before(self, number: int) -> None:
+        """Give up those whose first row comes before a row."""
+        while self._in_order and self.first.first.number < number:
+            self.remove(self.first)
+
+    def waiting_for(self, mask: int) -> list[Begun]:
+        """Those to which a row that meets some conditions may matter, in order."""
+        groups = [g for awaits, g in self._waiting.items() if awaits < 0 or awaits & mask]
+        return [self._in_order[n] for n in sorted(chain.from_iterable(groups))]
+
+    def _wait_no_longer(self, number: int) -> None:
+        awaits = self._awaited.pop(number, None)
+        if awaits is not None:
+            del self._waiting[awaits][number]
+            if not self._waiting[awaits]:
+                del self._waiting[awaits]
+
 
 @dataclass(slots=True)
 class Memory:
     """What is remembered of a key."""
 
-    begun: list[Begun] = field(default_factory=list)
+    begun: Beginnings = field(default_factory=Beginnings)
     pending: list[Row] = field(default_factory=list)
     """Rows that the frontier has not passed."""
     count: int = 0
@@ -141,15 +209,17 @@ class Automaton:
     def due(self, memory: Memory) -> int | None:
         """Say up to which time the frontier must come for anything to happen."""
         moments = [row.at for row in memory.pending]
-        moments += [self._deadline(begun) for begun in memory.begun[:1]]
+        if memory.begun:
+            moments.append(self._deadline(memory.begun.first))
         return min(moments, default=None)
 
     def _deadline(self, begun: Begun) -> int:
         return begun.first.at + self.program.within_us
 
     def _expired(self, memory: Memory, frontier: float) -> Iterator[Found]:
-        while memory.begun and self._deadline(memory.begun[0]) <= frontier:
-            begun = memory.begun.pop(0)
+        while memory.begun and self._deadline(memory.begun.first) <= frontier:
+            begun = memory.begun.first
+            memory.begun.remove(begun)
             if begun.taken is not None and self.skip is not None:
                 yield self._matched(memory, begun)
             elif begun.taken is None and self.skip is None:
@@ -159,19 +229,24 @@ class Automaton:
     def _taken(self, memory: Memory, row: Row) -> Iterator[Found]:
         row.number = memory.count
         memory.count += 1
-        for begun in memory.begun:
+        moved = memory.begun.waiting_for(row.mask)
+        for begun in moved:
             self._follow(begun, row)
         if new := self._begin(row):
-            memory.begun.append(new)
-        if self.skip is None:
-            memory.begun = [begun for begun in memory.begun if begun.taken is None]
-            return
-        for begun in tuple(memory.begun):
-            if begun.branches or begun not in memory.begun:
-                continue
-            memory.begun.remove(begun)
-            if begun.taken is not None:
-                yield self._matched(memory, begun)
+            moved.append(new)
+        for begun in moved:
+            memory.begun.put(begun, begun.awaits(self.program))
+        yield from self._over(memory, moved)
+
+    def _over(self, memory: Memory, moved: Sequence[Begun]) -> Iterator[Found]:
+        """Tell the matches that grow no more, of beginnings that a row mattered to."""
+        for begun in moved:
+            if self.skip is None and begun.taken is not None:
+                memory.begun.remove(begun)
+            elif self.skip is not None and not begun.branches and begun in memory.begun:
+                memory.begun.remove(begun)
+                if begun.taken is not None:
+                    yield self._matched(memory, begun)
 
     def _matched(self, memory: Memory, begun: Begun) -> Found:
         assert begun.taken is not None
@@ -187,7 +262,7 @@ class Automaton:
                 goes_on = of_step[-1]
             case _:
                 goes_on = 0
-        memory.begun = [other for other in memory.begun if other.first.number >= goes_on]
+        memory.begun.remove_before(goes_on)
         rows = tuple((link.variable, link.row) for link in links)
         return Found(begun.first.at, links[-1].row.at, rows)
 

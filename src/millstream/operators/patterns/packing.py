@@ -62,19 +62,12 @@ def unpack(packed: bytes | None, program: Program) -> Memory:
     def link(place: int) -> Link | None:
         return links[place] if place >= 0 else None
 
-    return Memory(
-        [
-            Begun(
-                taken[first],
-                variable,
-                [Branch(o, t, n, link(at)) for o, t, n, at in waiting],
-                link(last),
-            )
-            for first, variable, last, waiting in begun
-        ],
-        [Row(*row) for row in pending],
-        len(taken),
-    )
+    memory = Memory(pending=[Row(*row) for row in pending], count=len(taken))
+    for first, variable, last, waiting in begun:
+        branches = [Branch(o, t, n, link(at)) for o, t, n, at in waiting]
+        one = Begun(taken[first], variable, branches, link(last))
+        memory.begun.put(one, one.awaits(program))
+    return memory
 
 
 def _links(memory: Memory) -> list[Link]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from millstream.errors import ConditionRefusedError, Location, PatternRefusedError
@@ -84,6 +84,27 @@ class Program:
             return (step,)
         later = self.entered(step + 1)
         return (step, *later) if place.is_greedy else (*later, step)
+
+    def awaited(self, origin: int, target: int) -> int:
+        """Say which conditions matter to whoever waits for a step, as bits; -1 if every row does.
+
+        Args:
+            origin: The step before; the same if it is to be repeated.
+            target: The step that is waited for.
+        """
+        return self._awaited[target][origin + 1]
+
+    @cached_property
+    def _awaited(self) -> list[list[int]]:
+        ends = range(len(self.places))
+        return [[self._bits(origin, target) for origin in range(-1, target + 1)] for target in ends]
+
+    def _bits(self, origin: int, target: int) -> int:
+        if self.places[target].is_strict:
+            return -1
+        crossed = self.places[origin + 1 : target + 1]
+        guards = (kept for place in crossed for kept in place.without)
+        return sum(1 << kept.number for kept in (*self.places[target].variables, *guards))
 
     def is_complete(self, step: int, count: int) -> bool:
         """Whether a match may end with so many rows of a step."""
