@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from millstream.testing.server import HOST
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _AT_A_TIME = 1 << 16
+_ENDS_WITHIN_S = 10.0
 
 
 class Proxy:
@@ -21,6 +23,8 @@ class Proxy:
         self._to = port
         self._listening = socket.create_server((HOST, at))
         self.port: int = self._listening.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._one_at_a_time = threading.Lock()
         self._cuts: Callable[[bytes], bool] | None = None
         self._lines: list[socket.socket] = []
         self.cuts = 0
@@ -34,12 +38,16 @@ class Proxy:
         self._cuts = cuts
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        # One that only is closed listens on until the next client has come.
+        _hang_up(self._listening)
         self._listening.close()
+        self._accepting.join(_ENDS_WITHIN_S)
         for line in self._lines:
+            _hang_up(line)
             line.close()
 
     def _accept(self) -> None:
@@ -48,7 +56,11 @@ class Proxy:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            server = socket.create_connection((HOST, self._to))
+            try:
+                server = socket.create_connection((HOST, self._to))
+            except OSError:
+                client.close()
+                continue
             self._lines += [client, server]
             cut = threading.Event()
             for source, target in ((client, server), (server, client)):
@@ -64,8 +76,7 @@ class Proxy:
     ) -> None:
         try:
             while some := source.recv(_AT_A_TIME):
-                if source is client and self._cuts is not None and self._cuts(some):
-                    self._cuts = None
+                if source is client and self._is_cut_at(some):
                     cut.set()
                 elif source is not client and cut.is_set():
                     # What the server answers comes when it has done what was asked.
@@ -75,7 +86,16 @@ class Proxy:
         except OSError:
             pass
         for line in (source, target):
-            try:
-                line.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+            _hang_up(line)
+
+    def _is_cut_at(self, said: bytes) -> bool:
+        with self._one_at_a_time:
+            if self._cuts is None or not self._cuts(said):
+                return False
+            self._cuts = None
+            return True
+
+
+def _hang_up(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
