@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.sinks.driver import OVERTAKEN, ROWS, Log, rows_of, sink_of
-from tests.sinks.stores import every_row_in, make_topic
+from tests.sinks.stores import every_row_seen_in, make_topic
 
 from millstream.testing.document import table, write_between_marks
 from millstream.testing.kafka import Broker
@@ -47,6 +47,7 @@ FAULTS = {
     "zombie": "paused, overtaken, woken",
 }
 _STARTS_WITHIN_S = 120.0
+_SHOWS_WITHIN_S = 60.0
 _FAR = 1_000_000
 
 
@@ -127,14 +128,22 @@ class Trial:
 
     def _look(self, *, is_end: bool) -> None:
         """Count what a reader sees now that should not be there, or is missing."""
-        held = Counter((int(r["id"]), r["text"]) for r in every_row_in(self._sink))
+        last = self.findings.batches - 1 if is_end else self._log.read("committed")
+        wanted = {row["id"] for batch in range(last + 1) for row in rows_of(batch)}
+        held = self._held(wanted)
         there = Counter(number // ROWS for number, _ in held)
         self.findings.duplicated += sum(n - 1 for n in held.values())
         self.findings.torn += sum(rows < ROWS for rows in there.values())
         self.findings.wrong += sum(text != str(number // ROWS) for number, text in held)
-        last = self.findings.batches - 1 if is_end else self._log.read("committed")
-        wanted = {row["id"] for batch in range(last + 1) for row in rows_of(batch)}
         self.findings.lost += len(wanted - {number for number, _ in held})
+
+    def _held(self, wanted: set[int]) -> Counter[tuple[int, str]]:
+        """Read all rows; a broker may show what is committed a moment later."""
+        until = time.monotonic() + (_SHOWS_WITHIN_S if self._kind == "kafka" else 0)
+        while True:
+            held = Counter((int(r["id"]), r["text"]) for r in every_row_seen_in(self._sink))
+            if wanted <= {number for number, _ in held} or time.monotonic() > until:
+                return held
 
     @property
     def _sink(self) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import StoreSink as AnySink
     from millstream.sinks.store import Refused, Store, Written
 
+PATIENCE_S = 60.0
 OPENED: list[Any] = []
 """What is closed when a test is over."""
 
@@ -142,8 +144,38 @@ def every_row_in(sink: Any) -> list[dict[str, Any]]:
     return values_of(sink) if type(sink).__name__ == "Topic" else rows_in(sink)
 
 
+def every_row_seen_in(sink: Any) -> list[dict[str, Any]]:
+    """Give all rows of a store that a reader sees now, even if a transaction is open."""
+    if type(sink).__name__ != "Topic":
+        return rows_in(sink)
+    return _values(_records_before(_end_of(sink, "READ_COMMITTED"), sink))
+
+
 def records_of(sink: Any) -> list[tuple[bytes | None, bytes | None]]:
-    """Give the committed records of a topic, as any consumer would."""
+    """Give the committed records of a topic, when no transaction is open any more.
+
+    The broker marks a commit a moment after it has said so, and shows no record before.
+    """
+    end, until = _end_of(sink, "READ_UNCOMMITTED"), time.monotonic() + PATIENCE_S
+    while _end_of(sink, "READ_COMMITTED") < end:
+        assert time.monotonic() < until, "a transaction is open"
+        time.sleep(0.01)
+    return _records_before(end, sink)
+
+
+def _end_of(sink: Any, isolation: str) -> int:
+    import confluent_kafka as kafka
+    from confluent_kafka import admin
+
+    of: Any = admin
+    where = {kafka.TopicPartition(sink.name, 0): of.OffsetSpec.latest()}
+    level = getattr(kafka.IsolationLevel, isolation)
+    client = of.AdminClient(sink.client)  # what it is asked is not answered when it is gone
+    [found] = client.list_offsets(where, isolation_level=level).values()
+    return int(found.result().offset)
+
+
+def _records_before(end: int, sink: Any) -> list[tuple[bytes | None, bytes | None]]:
     import confluent_kafka as kafka
 
     settings = {
@@ -156,15 +188,25 @@ def records_of(sink: Any) -> list[tuple[bytes | None, bytes | None]]:
     }
     consumer = kafka.Consumer(settings)
     consumer.assign([kafka.TopicPartition(sink.name, 0, 0)])
-    found = []
-    while (message := consumer.poll(10)) is not None and message.error() is None:
-        found.append((message.key(), message.value()))
+    found, at = [], 0
+    while at < end:
+        message: Any = consumer.poll(PATIENCE_S)
+        assert message is not None, f"the topic ends at {end}, and nothing comes after {at}"
+        at = message.offset()
+        if message.error() is None:
+            found.append((message.key(), message.value()))
+        else:
+            assert message.error().code() == kafka.KafkaError._PARTITION_EOF
     consumer.close()
     return found
 
 
 def values_of(sink: Any) -> list[dict[str, Any]]:
-    return [_in_full(json.loads(value)) for _, value in records_of(sink) if value is not None]
+    return _values(records_of(sink))
+
+
+def _values(records: list[tuple[bytes | None, bytes | None]]) -> list[dict[str, Any]]:
+    return [_in_full(json.loads(value)) for _, value in records if value is not None]
 
 
 def _in_full(row: dict[str, Any]) -> dict[str, Any]:
@@ -183,6 +225,23 @@ def make_topic(servers: str, name: str, **config: str) -> None:
     of: Any = admin
     client = of.AdminClient({"bootstrap.servers": servers})
     client.create_topics([of.NewTopic(name, 1, config=config)])[name].result()
+    _wait_until(lambda: name in client.list_topics(timeout=PATIENCE_S).topics)
+
+
+def delete_topic(servers: str, name: str) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    client: Any = AdminClient({"bootstrap.servers": servers})
+    client.delete_topics([name])[name].result()
+    _wait_until(lambda: name not in client.list_topics(timeout=PATIENCE_S).topics)
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for what a broker learns from its controller, which answers before that."""
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def _of_postgres(sink: Any, name: str) -> list[dict[str, Any]]:

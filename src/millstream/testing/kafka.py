@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import struct
+import time
 import uuid
 from base64 import urlsafe_b64encode
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ LOCK = Path(__file__).with_name("kafka.lock")
 _JAVA_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _WHO_ARE_THE_BROKERS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 """Kafka's Metadata request, version 1, about no topic."""
+_LEARNS_WITHIN_S = 60.0
+_LOOK_EVERY_S = 0.01
 
 _SETTINGS = """\
 process.roles=broker,controller
@@ -128,6 +131,14 @@ class Broker(Server):
         return (str(find_java().command), *_JAVA_FLAGS, layout, *class_path)
 
 
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait for what a broker learns from its controller, which answers before that."""
+    until = time.monotonic() + _LEARNS_WITHIN_S
+    while not is_so():
+        assert time.monotonic() < until, "the broker does not hear from its controller"
+        time.sleep(_LOOK_EVERY_S)
+
+
 class Topics:
     """The topics of a broker, reached through the Kafka client that a Spark session has."""
 
@@ -136,12 +147,17 @@ class Topics:
         self._servers = servers
 
     def create(self, name: str, *, partitions: int = 1) -> None:
-        """Create a topic."""
-        self._ask("createTopics", self._class("clients.admin.NewTopic")(name, partitions, 1))
+        """Create a topic, and wait until the broker knows it."""
+        with self._admin() as admin:
+            new = self._class("clients.admin.NewTopic")(name, partitions, 1)
+            admin.createTopics(self._list_of(new)).all().get()
+            _wait_until(lambda: admin.listTopics().names().get().contains(name))
 
     def delete(self, name: str) -> None:
-        """Delete a topic with all its records."""
-        self._ask("deleteTopics", name)
+        """Delete a topic with all its records, and wait until the broker has forgotten it."""
+        with self._admin() as admin:
+            admin.deleteTopics(self._list_of(name)).all().get()
+            _wait_until(lambda: not admin.listTopics().names().get().contains(name))
 
     def send(self, topic: str, *values: str | bytes | None, partition: int = 0) -> None:
         """Append records, and wait until the broker has them."""
@@ -173,13 +189,16 @@ class Topics:
         finally:
             producer.close()
 
-    def _ask(self, request: str, about: object) -> None:
-        settings = self._settings({})
-        admin = self._class("clients.admin.AdminClient").create(settings)
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        admin = self._class("clients.admin.AdminClient").create(self._settings({}))
         try:
-            getattr(admin, request)(getattr(self._jvm, "java.util.List").of(about)).all().get()
+            yield admin
         finally:
             admin.close()
+
+    def _list_of(self, one: object) -> Any:
+        return getattr(self._jvm, "java.util.List").of(one)
 
     def _class(self, name: str) -> Any:
         return getattr(self._jvm, f"org.apache.kafka.{name}")
