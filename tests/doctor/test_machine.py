@@ -7,6 +7,7 @@ import socket
 import time
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,13 +162,17 @@ def test_the_loopback_interface_is_tried() -> None:
     assert machine.ports().state == "ok"
 
 
+def written_at(seconds: float) -> SimpleNamespace:
+    return SimpleNamespace(st_mtime=seconds)
+
+
 def test_a_clock_that_differs_from_the_file_systems_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = time.time()
     assert machine.clock(tmp_path).state == "ok"
 
-    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    monkeypatch.setattr(machine, "os", SimpleNamespace(fstat=lambda _: written_at(7200.0)))
+    monkeypatch.setattr(time, "time", lambda: 3600.0)
     found = machine.clock(tmp_path)
 
     assert found.state == "warn"

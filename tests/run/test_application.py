@@ -140,7 +140,7 @@ def test_an_app_overtaken_in_the_background_says_so_when_it_is_stopped(
     app.start(home=tmp_path)
 
     with Lease.acquire(Home.at(tmp_path), takeover=True):
-        time.sleep(0.5)
+        eventually(lambda: app._died_of is not None)
         with pytest.raises(OvertakenError):
             app.stop()
 
