@@ -43,7 +43,7 @@ def inbox(landing: Landing, tmp_path: Path) -> Iterator[Inbox]:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -56,7 +56,7 @@ def test_a_record_is_acknowledged_when_it_is_landed(inbox: Inbox, landing: Landi
     assert putting.is_alive()
 
     landing.land()
-    putting.join(10)
+    putting.join(60)
 
     assert not putting.is_alive()
 
@@ -115,7 +115,7 @@ def test_a_driver_that_was_overtaken_acknowledges_nothing_here(
     assert putting.is_alive()
 
     landing.land()
-    putting.join(10)
+    putting.join(60)
 
     assert not putting.is_alive()
     later.close()
@@ -143,7 +143,7 @@ def test_an_app_that_stops_acknowledges_nothing_more(inbox: Inbox, landing: Land
     putting.start()
     wait_for(lambda: landing.lines)
     inbox.close()
-    putting.join(10)
+    putting.join(60)
 
     assert [str(error).splitlines()[0] for error in raised] == [
         "[INBOX_CLOSED] source 'orders' takes no more: the app stops; "

@@ -131,7 +131,7 @@ def test_a_batch_comes_whole_and_under_an_id_that_stays(tmp_path: Path) -> None:
 def test_parts_have_a_connection_each_that_is_opened_once_and_used_again(tmp_path: Path) -> None:
     opened_at: list[Connection] = []
     away = "the server is away"
-    busy, most, lock = 0, 0, threading.Lock()
+    busy, most, lock, together = 0, 0, threading.Lock(), threading.Event()
 
     class Connection:
         closed = False
@@ -150,8 +150,10 @@ def test_parts_have_a_connection_each_that_is_opened_once_and_used_again(tmp_pat
         with lock:
             busy += 1
             most = max(most, busy)
+            if busy > 1:
+                together.set()
             parts.append((batch.id, rows.num_rows))
-        threading.Event().wait(0.01)
+        together.wait(10)
         with lock:
             busy -= 1
         if rows.column("text")[0].as_py() == "poison":
