@@ -60,6 +60,10 @@ def bank() -> ms.App:
         return ms.absent(sound, shipped, select="card, placed.at AS at")
 
     @app.view
+    def halves(sound: DataFrame) -> DataFrame:
+        return sound.groupBy(F.window("at", "30 seconds")).count()
+
+    @app.view
     def totals(sound: DataFrame) -> DataFrame:
         return sound.groupBy("card").agg(F.sum("amount").alias("amount"))
 
@@ -91,6 +95,7 @@ def test_an_answer_is_counted_over_all_that_is_landed(
             ("b", "placed", 300, "12:00:20"),
             (None, "placed", 900, "12:10:00"),
             ("c", "placed", 0, "12:10:00"),
+            ("a", "other", 5, "13:59:10"),
             ("b", "other", 200, "14:00:00"),
             ("d", "placed", 700, "14:00:30"),
         ):
@@ -100,6 +105,7 @@ def test_an_answer_is_counted_over_all_that_is_landed(
 
     large = history.backtest("large", rows=2)
     missed = history.backtest("missed", per="hour")
+    halves = history.backtest("halves", per="minute")
     totals = history.backtest("totals")
 
     assert (large.rows, large.by, large.per) == (4, "at", "minute")
@@ -107,6 +113,7 @@ def test_an_answer_is_counted_over_all_that_is_landed(
     assert large.counts == ((NOON, 2), (at_(14), 2))
     assert [row[:2] for row in large.sample] == [("d", 700), ("b", 200)]
     assert missed.counts == ((NOON, 1),), "what is not over yet has not failed to come"
+    assert halves.counts == ((NOON, 1), (at_(12, 30), 1)), "at 13:59:30 a row may still come"
     assert (totals.rows, totals.by, totals.counts) == (3, None, ())
     assert refusal(history, "lage") is UnknownDatasetError
     assert refusal(history, "payments") is NothingToBacktestError

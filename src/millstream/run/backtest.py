@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,10 +21,12 @@ from millstream.errors import (
 from millstream.lake.frontier import NOTHING_YET, least
 from millstream.lake.log import facts_of
 from millstream.lake.table import rows_let_in
-from millstream.model.dataset import Source, Table
+from millstream.model.dataset import Source, Table, View
 from millstream.operators.state.aside import setting_aside
-from millstream.operators.state.frontier import complete_to
+from millstream.operators.state.frontier import behind_us, complete_to, frontier_us
+from millstream.run.batch import is_beyond
 from millstream.run.build import Snapshots, answer
+from millstream.spark.nodes import has_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +126,8 @@ class History:
         told = least(facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time)
         if told is None:
             return nullcontext()
-        return complete_to(0 if told == NOTHING_YET else told // 1000)
+        # As the watermark of a stream: a row exactly at the frontier may still come.
+        return complete_to(0 if told == NOTHING_YET else told // 1000 - 1)
 
     def _span(self, sources: Sequence[Source]) -> tuple[datetime | None, datetime | None]:
         """Say when the first and the last event was."""
@@ -141,7 +145,19 @@ class History:
             return self._landed(name)
         with setting_aside(None):
             frame = answer(self._graph, name, self._computed)
+        if isinstance(dataset, View) or dataset.mode in ("append", None):
+            frame = _closed(frame)
         return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
+
+
+def _closed(frame: DataFrame) -> DataFrame:
+    """Leave out windows that a stream still keeps open, as far as rows say which they are of."""
+    passed_us = frontier_us()
+    if passed_us == math.inf or not has_windows(frame):
+        return frame
+    if passed_us == -math.inf:
+        return frame.limit(0)
+    return frame.where(~is_beyond(frame, int(passed_us) - behind_us(), if_unknown=False))
 
 
 def suitable_period(since: datetime | None, until: datetime | None) -> str:

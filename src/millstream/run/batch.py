@@ -192,16 +192,26 @@ def is_open(rows: DataFrame, table: Table, home: Home, behind_us: int = 0) -> Co
     log = CheckpointLog(home.checkpoint(table.name))
     if _KEYED in log.operators:
         return F.lit(False)
-    watermark_ms = log.watermark_ms
+    return is_beyond(rows, log.watermark_ms * 1000 - behind_us, if_unknown=True)
+
+
+def is_beyond(rows: DataFrame, passed_us: int, *, if_unknown: bool) -> Column:
+    """Whether a row has the end of a window, or a time, after a moment.
+
+    Args:
+        rows: Of which each is asked.
+        passed_us: The moment, in microseconds.
+        if_unknown: What is said of rows that have no time.
+    """
     moments = []
     for field in rows.schema.fields:
         if isinstance(field.dataType, StructType) and "end" in field.dataType.names:
             moments.append(F.col(f"`{field.name}`.end"))
         elif isinstance(field.dataType, TimestampType):
             moments.append(F.col(f"`{field.name}`"))
-    passed = F.timestamp_micros(F.lit(watermark_ms * 1000 - behind_us))
+    passed = F.timestamp_micros(F.lit(passed_us))
     still = [F.coalesce(moment > passed, F.lit(False)) for moment in moments]
-    return F.greatest(*still, F.lit(False)) if still else F.lit(True)
+    return F.greatest(*still, F.lit(False)) if still else F.lit(if_unknown)
 
 
 def _comparable(rows: DataFrame) -> DataFrame:

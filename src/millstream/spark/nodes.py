@@ -26,6 +26,8 @@ _ROW_BY_ROW = frozenset(
     ]
 )
 _ONCE_EACH = frozenset(("Deduplicate", "DeduplicateWithinWatermark"))
+_WINDOW = "window#"
+"""How Spark writes a column that it made for a window, or for a session."""
 _TOTALS = frozenset(("Aggregate", "Distinct"))
 
 
@@ -71,6 +73,16 @@ def held_back_by(frame: DataFrame) -> list[str]:
         for node in streaming
         if node.nodeName() not in passing and not _joins_one_stream(node)
     ]
+
+
+def has_windows(frame: DataFrame) -> bool:
+    """Tell whether rows are grouped by windows of time anywhere on the way to an answer."""
+    return any(
+        _WINDOW in str(expression.toString())
+        for node in nodes_of(frame)
+        if node.nodeName() == "Aggregate"
+        for expression in listed(node.groupingExpressions())
+    )
 
 
 def _joins_one_stream(node: Any) -> bool:

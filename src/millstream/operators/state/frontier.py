@@ -30,6 +30,11 @@ def fall_behind(us: int) -> None:
         told.append(us)
 
 
+def behind_us() -> int:
+    """Say by how much the rows of operators that were called are older than the frontier."""
+    return max(_BEHIND.get() or (), default=0)
+
+
 @contextmanager
 def complete_to(watermark_ms: int) -> Iterator[list[int]]:
     """Build batch answers as a stream gives them whose watermark is at this time.
