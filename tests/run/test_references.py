@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -187,6 +188,31 @@ def test_a_delta_table_that_is_made_anew_is_not_taken_for_the_one_before(
         market.say("Tea", 3)
         with pytest.raises(ReferenceUnreadableError, match="made anew"):
             s.restart()
+
+
+def test_a_batch_joins_with_what_is_no_stream_at_once_as_a_stream_does(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    app = ms.App("shop")
+    at = datetime(2026, 1, 1, 11, tzinfo=UTC)
+    pq.write_table(pa.table({"product": ["tea"], "since": [at], "price": [7]}), tmp_path / "1")
+
+    @app.source(event_time="at", watermark="10 seconds")
+    def orders() -> ms.Memory:
+        return ms.Memory("product STRING, at TIMESTAMP")
+
+    @app.table()
+    def told(orders: DataFrame) -> DataFrame:
+        first = ms.dedup(orders, "product", within="1 minute").withColumn("price", F.lit(0))
+        prices = ms.reference(tmp_path, format="parquet").where("price > 0")
+        priced = ms.join_as_of(orders, prices, on="product")
+        return first.unionByName(priced.selectExpr("product", "at", "int(price) AS price"))
+
+    with stream(app) as s:
+        s.send("orders", product="tea", at="12:00:01")
+        s.batch()
+        assert s.table("told").rows("price") == [(7,)]
+        s.assert_consistent()
 
 
 def test_a_stream_goes_on_with_new_rows_and_a_retried_batch_with_its_own(

@@ -131,7 +131,7 @@ class Binder(Protocol):
 
 
 _BINDER: ContextVar[Binder | None] = ContextVar("binder", default=None)
-_SESSION: ContextVar[SparkSession | None] = ContextVar("session", default=None)
+_GIVEN: ContextVar[Sequence[DataFrame]] = ContextVar("given", default=())
 
 
 @contextmanager
@@ -146,12 +146,23 @@ def bound_by(binder: Binder) -> Iterator[None]:
 
 @contextmanager
 def reading_with(rows: Sequence[DataFrame]) -> Iterator[None]:
-    """Have references be read in the session of the rows that they are joined with."""
-    token = _SESSION.set(rows[0].sparkSession if rows else None)
+    """Have references be read in the session of the rows that a function is given."""
+    token = _GIVEN.set(rows)
     try:
         yield
     finally:
-        _SESSION.reset(token)
+        _GIVEN.reset(token)
+
+
+def is_from_outside(rows: DataFrame) -> bool:
+    """Tell whether rows stem from nothing that the function which is called now is given.
+
+    In a stream those are a batch. Where no caller is known, nothing is from outside.
+    """
+    from millstream.spark.nodes import leaves_of
+
+    given = _GIVEN.get()
+    return bool(given) and all(leaves_of(rows).isdisjoint(leaves_of(one)) for one in given)
 
 
 def reference(
@@ -187,7 +198,8 @@ def reference(
     declared = _declared(what, format, schema, every, options or {}, at)
     if (binder := _BINDER.get()) is not None:
         return binder.bind(declared)
-    return declared.rows(_SESSION.get() or SparkSession.builder.getOrCreate())
+    given = _GIVEN.get()
+    return declared.rows(given[0].sparkSession if given else SparkSession.builder.getOrCreate())
 
 
 def _declared(

@@ -85,6 +85,12 @@ def has_windows(frame: DataFrame) -> bool:
     )
 
 
+def leaves_of(frame: DataFrame) -> set[str]:
+    """Name the columns of all that a plan reads from, as no other plan has them."""
+    leaves = (node for node in nodes_of(frame) if not node.children().size())
+    return {str(c.exprId().toString()) for leaf in leaves for c in listed(leaf.output())}
+
+
 def _joins_one_stream(node: Any) -> bool:
     sides = listed(node.children()) if node.nodeName() == "Join" else []
     return any(not side.isStreaming() for side in sides)

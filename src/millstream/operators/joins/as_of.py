@@ -50,6 +50,7 @@ def join_as_of(
     at = location_of_caller()
     from millstream.operators.joins.latest import AsOf
     from millstream.operators.joins.sides import Sides
+    from millstream.operators.reference import is_from_outside
 
     age_us = None if within is None else length_us(within, "within", call=_CALL, why="", at=at)
     if how not in _HOWS:
@@ -60,6 +61,7 @@ def join_as_of(
         raise JoinSidesError(_CALL, "left", instead=instead, at=at)
     sides = Sides.of(events, reference, on, event_time, call=_CALL, at=at)
     as_of = AsOf(sides, age_us, is_inner=how == "inner")
-    if events.isStreaming and not reference.isStreaming:
+    is_stream = events.isStreaming
+    if not reference.isStreaming and (is_stream or is_from_outside(reference)):
         return as_of.at_once()
     return as_of.in_order(_CALL, at)
