@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from millstream.errors import OperatorColumnError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
     from millstream.errors import Location
 
@@ -34,6 +36,38 @@ def quoted(name: str, of: str | None = None) -> Column:
 def typed(rows: DataFrame, names: Sequence[str]) -> str:
     """Tell columns with their types, as a checkpoint is told what its state holds."""
     return ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in names)
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Give a name that no column has; to Spark, great and small letters are the same.
+
+    >>> free_name("_left", ["at"]), free_name("_left", ["_LEFT", "at"])
+    ('_left', '__left')
+    """
+    others = {other.lower() for other in taken}
+    while name.lower() in others:
+        name = f"_{name}"
+    return name
+
+
+def has_within(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
+    """Say whether a type is one of some kinds, or has one in it.
+
+    >>> from pyspark.sql.types import ArrayType, LongType, MapType, StringType
+    >>> maps = ArrayType(MapType(StringType(), LongType()))
+    >>> has_within(maps, (MapType,)), has_within(ArrayType(LongType()), (MapType,))
+    (True, False)
+    """
+    match kind:
+        case _ if isinstance(kind, kinds):
+            return True
+        case StructType():
+            return any(has_within(field.dataType, kinds) for field in kind.fields)
+        case ArrayType():
+            return has_within(kind.elementType, kinds)
+        case MapType():
+            return has_within(kind.keyType, kinds) or has_within(kind.valueType, kinds)
+    return False
 
 
 def hold_columns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from millstream.declare import location_of_caller
 from millstream.errors import OperatorOptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -49,8 +50,8 @@ def salted(
         rows: Rows, of which many have the same key.
         by: Columns of the key.
         aggregates: By name, in SQL: `count(*)`, `count(x)`, `count(DISTINCT x)`, `sum(x)`,
-            `avg(x)`, `min(x)`, `max(x)`; x may be any expression, and all that are DISTINCT the
-            same.
+            `avg(x)` but of a DECIMAL, `min(x)`, `max(x)`; x may be any expression, and all that are
+            DISTINCT the same.
         salts: In how many places the rows of a key may be.
 
     Raises:
@@ -59,24 +60,25 @@ def salted(
     at = location_of_caller()
     from pyspark.sql import functions as F
 
-    from millstream.operators.columns import hold_columns, names_of, quoted
+    from millstream.operators.columns import free_name, hold_columns, names_of, quoted
 
     keys = names_of(by)
     hold_columns(rows, keys, call=_CALL, option="by", at=at)
     if isinstance(salts, bool) or not isinstance(salts, int) or not 1 <= salts <= _MOST:
         why, instead = "not a number of places", f"say a whole number from 1 to {_MOST}"
         raise OperatorOptionError(_CALL, "salts", salts, why=why, instead=instead, at=at)
+    _hold_named(aggregates, keys, at)
     kinds = _kinds(rows, aggregates, at)
     taken = {name: _taken_apart(text, kinds[name], at) for name, text in aggregates.items()}
     equal = {one.distinct for one in taken.values() if one.distinct is not None}
-    if len(equal) > 1 or not taken:
-        told = "nothing is to be worked out" if not taken else "two of them are DISTINCT"
-        instead = "name at least one, and have all that are DISTINCT over the same expression"
+    if len(equal) > 1:
+        instead = "have all that are DISTINCT over the same expression"
+        why = "two of them are DISTINCT"
         raise OperatorOptionError(
-            _CALL, "aggregates", dict(aggregates), why=told, instead=instead, at=at
+            _CALL, "aggregates", dict(aggregates), why=why, instead=instead, at=at
         )
-    hashed = [F.expr(equal.pop())] if equal else [quoted(name) for name in rows.columns]
-    salt = F.pmod(F.xxhash64(*hashed), F.lit(salts)).alias(_SALT)
+    hashed = [F.expr(equal.pop())] if equal else _hashed(rows)
+    salt = F.pmod(F.xxhash64(*hashed), F.lit(salts)).alias(free_name(_SALT, keys))
     grouped = [quoted(name) for name in keys]
     parts = rows.groupBy(*grouped, salt).agg(*_parts(taken))
     whole = [
@@ -84,6 +86,35 @@ def salted(
         for name, one in taken.items()
     ]
     return parts.groupBy(*grouped).agg(*whole)
+
+
+def _hold_named(aggregates: Mapping[str, str], keys: Sequence[str], at: Location) -> None:
+    """Make sure that aggregates are texts by name, and that no key has such a name."""
+    why, instead = "", 'name each in SQL: {"n": "count(*)"}'
+    if not isinstance(aggregates, Mapping):
+        why = "not aggregates by name"
+    elif not aggregates:
+        why = "nothing is to be worked out"
+    elif not all(isinstance(text, str) for text in aggregates.values()):
+        why = "not each is a text"
+    elif doubled := {key.lower() for key in keys} & {name.lower() for name in aggregates}:
+        why = f"the answer would have {min(doubled)!r} twice, which is a column of the key"
+        instead = "give the aggregate another name"
+    if why:
+        raise OperatorOptionError(_CALL, "aggregates", aggregates, why=why, instead=instead, at=at)
+
+
+def _hashed(rows: DataFrame) -> list[Column]:
+    """The columns that a row's salt is a hash of: Spark hashes no maps."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import MapType, VariantType
+
+    from millstream.operators.columns import has_within, quoted
+
+    kept = (
+        f.name for f in rows.schema.fields if not has_within(f.dataType, (MapType, VariantType))
+    )
+    return [quoted(name) for name in kept] or [F.lit(0)]
 
 
 def _names(name: str, one: _Aggregate) -> list[str]:
@@ -130,9 +161,13 @@ def _taken_apart(text: str, kind: str, at: Location) -> _Aggregate:
         [*values] = inner.expressions
         if len(values) == 1:
             value = values[0].sql(dialect="spark")
-            return _Aggregate((f"size(collect_set({value}))",), "sum({0})", value)
+            return _Aggregate((f"size(collect_set({value}))",), "coalesce(sum({0}), 0)", value)
     elif isinstance(call, exp.Count):
-        return _Aggregate((text,), "sum({0})")
+        return _Aggregate((text,), "coalesce(sum({0}), 0)")
+    elif isinstance(call, exp.Avg) and kind.startswith("decimal"):
+        why = "it is rounded by rules of its own if it is a DECIMAL"
+        instead = "have its sum and its count and divide them, or take the avg of a DOUBLE"
+        raise OperatorOptionError(_CALL, "aggregates", text, why=why, instead=instead, at=at)
     elif isinstance(call, exp.Avg) and not isinstance(inner, exp.Distinct):
         value = call.this.sql(dialect="spark")
         # Spark's mean of whole numbers is over doubles, which do not overflow.
