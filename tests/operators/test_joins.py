@@ -122,6 +122,7 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
             lambda: ms.join_as_of(left, right.withColumn("v", F.parse_json(F.lit("1"))), on="ad"),
         ),
         (OperatorColumnError, lambda: ms.dedup(left, ["ad", "who"])),
+        (OperatorOptionError, lambda: ms.dedup(left, [])),
         (OperatorOptionError, lambda: ms.dedup(left, "ad", within="a while")),
         (OperatorOptionError, lambda: ms.top_k(left, by="at", k=0)),
         (OperatorColumnError, lambda: ms.top_k(left, by="when", k=1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
+from millstream.errors import OperatorOptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,9 @@ def dedup(
     from millstream.operators.columns import hold_columns, names_of
 
     names = names_of(keys)
+    if not names:
+        why, instead = "one row of all would be kept", 'name columns that tell events apart: ["id"]'
+        raise OperatorOptionError("ms.dedup", "keys", keys, why=why, instead=instead, at=at)
     hold_columns(rows, names, call="ms.dedup", option="keys", at=at)
     if within is None:
         return rows.dropDuplicates(list(names))
