@@ -130,6 +130,10 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
             OperatorColumnError,
             lambda: ms.top_k(left.withColumn("m", F.create_map("ad", "ad")), by="at", k=1),
         ),
+        (
+            OperatorColumnError,
+            lambda: ms.top_k(left.selectExpr("at", "array(map(ad, ad)) AS m"), by="at", k=1),
+        ),
         (OperatorOptionError, lambda: ms.salted(left, "ad", {"all": "collect_list(at)"})),
         (OperatorOptionError, lambda: ms.salted(left, "ad", {"n": "count(x)"})),
         (OperatorOptionError, lambda: ms.salted(left, "ad", {"n": "count(*)"}, salts=0)),

@@ -39,9 +39,9 @@ def top_k(
     """
     at = location_of_caller()
     from pyspark.sql import functions as F
-    from pyspark.sql.types import MapType, VariantType
+    from pyspark.sql.types import CalendarIntervalType, MapType, VariantType
 
-    from millstream.operators.columns import hold_columns, names_of, quoted
+    from millstream.operators.columns import has_within, hold_columns, names_of, quoted
 
     orders, groups = names_of(by), names_of(per)
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= _MOST:
@@ -54,7 +54,8 @@ def top_k(
         raise OperatorColumnError(_CALL, RANK, why=why, columns=rows.columns, at=at)
     others = [name for name in rows.columns if name not in (*orders, *groups)]
     for name in (*orders, *others):
-        if isinstance(kind := rows.schema[name].dataType, MapType | VariantType):
+        kind = rows.schema[name].dataType
+        if has_within(kind, (MapType, VariantType, CalendarIntervalType)):
             why = f"which is {kind.simpleString()}: such rows have no order"
             raise OperatorColumnError(_CALL, name, why=why, columns=rows.columns, at=at)
     ranked = F.struct(*map(quoted, (*orders, *others)))
