@@ -18,9 +18,22 @@ if TYPE_CHECKING:
 
 
 StatefulFault = Literal[
-    "key", "name", "reserved", "order", "length", "clocks", "processing_order", "initial"
+    "function",
+    "key",
+    "name",
+    "reserved",
+    "order",
+    "length",
+    "clocks",
+    "processing_order",
+    "initial",
+    "initial_value",
 ]
 _FAULTS: Mapping[StatefulFault, tuple[str, str]] = {
+    "function": (
+        "it is {got}, and not a function",
+        "write def …(key, rows, state, timer), and call from there what you have",
+    ),
     "key": ("it has no key", 'say by which columns rows belong together: key="user"'),
     "name": (
         "the column {got!r} is no name in Python",
@@ -45,6 +58,10 @@ _FAULTS: Mapping[StatefulFault, tuple[str, str]] = {
         "initial gives {got}",
         "give a function of the SparkSession that returns a DataFrame with the columns of the "
         "key and of the state",
+    ),
+    "initial_value": (
+        "initial={got!r} is not a function",
+        "give a function of the SparkSession that returns a DataFrame: initial=lambda spark: …",
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ import millstream as ms
 from millstream import check
 from millstream.errors import (
     DeclarationError,
+    OperatorOptionError,
     SchemaError,
     StatefulParametersError,
     StatefulRaisedError,
@@ -40,6 +42,10 @@ def made(function: Any = None, **options: Any) -> Stateful:
     return ms.stateful(**given)(function or first)
 
 
+class Called:
+    def __call__(self, user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> None: ...
+
+
 def at(second: int, value: int = 1) -> tuple[int, str]:
     return us_of(second), text_of("ann", second, value)
 
@@ -50,6 +56,12 @@ def at(second: int, value: int = 1) -> tuple[int, str]:
         (SchemaError, {"state": "n BIGNT"}),
         (SchemaError, {"emits": ""}),
         (StatefulRefusedError, {"key": []}),
+        (StatefulRefusedError, {"key": None}),
+        (StatefulRefusedError, {"key": [1]}),
+        (StatefulRefusedError, {"initial": [1]}),
+        (StatefulRefusedError, {"function": partial(lambda *given: None, 1)}),
+        (StatefulRefusedError, {"function": Called()}),
+        (OperatorOptionError, {"timout": "1 hour"}),
         (StatefulRefusedError, {"state": "`a b` INT"}),
         (StatefulRefusedError, {"state": "clear INT"}),
         (StatefulRefusedError, {"order": "random"}),
@@ -70,6 +82,18 @@ def test_what_does_not_fit_is_refused_where_it_is_declared(
 
     assert caught.value.at is not None
     assert caught.value.at.file.endswith("test_declared.py")
+
+
+def test_an_option_that_is_misspelt_is_told_by_the_nearest_name() -> None:
+    with pytest.raises(OperatorOptionError) as caught:
+        made(timout="1 hour")
+
+    assert str(caught.value).splitlines()[0] == (
+        "[OPERATOR_OPTION] ms.stateful has timout='1 hour': it has no such option"
+    )
+    assert caught.value.fix == (
+        "did you mean 'timeout'? its options are event_time, initial, order, timeout, ttl"
+    )
 
 
 def test_state_that_nothing_ends_is_warned_of_by_name_and_line() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from millstream.declare import location_of
+from millstream.declare import described, location_of, location_of_caller
 from millstream.errors import (
+    OperatorOptionError,
     SchemaError,
     StatefulParametersError,
     StatefulRefusedError,
+    closest,
+    listed,
 )
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.model.state import CLOCKS, ORDERS, KeyedState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from millstream.errors.state import StatefulFault
     from millstream.model.state import Clock
 
+_CALL = "ms.stateful"
 _RESERVED = ("clear",)
 
 
@@ -87,12 +92,35 @@ def stateful(
     Raises:
         DeclarationError: The declaration does not fit together.
     """
+    at = location_of_caller()
+    _hold_known(options, at)
 
     def made(function: Callable[..., Iterable[Any] | None]) -> Stateful:
-        declared = _declared(function, (key,) if isinstance(key, str) else tuple(key), state, emits)
+        if not hasattr(inspect.unwrap(function), "__code__"):
+            name = type(function).__name__
+            raise StatefulRefusedError(name, "function", got=described(function), at=at)
+        declared = _declared(function, _columns(key), state, emits)
         return Stateful(function, _with(declared, options), options.get("initial"))
 
     return made
+
+
+def _hold_known(options: StatefulOptions, at: Location) -> None:
+    """Make sure that no option is misspelt."""
+    known = tuple(StatefulOptions.__annotations__)
+    for name, value in options.items():
+        if name not in known:
+            instead = f"{closest(name, known)}its options are {listed(known)}"
+            why = "it has no such option"
+            raise OperatorOptionError(_CALL, name, value, why=why, instead=instead, at=at)
+
+
+def _columns(key: object) -> tuple[str, ...]:
+    """Give the columns of a key; none if it is not said in names."""
+    names = (key,) if isinstance(key, str) else key
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names)
 
 
 def _declared(
@@ -135,6 +163,9 @@ def _with(declared: KeyedState, options: StatefulOptions) -> KeyedState:
     def refuse(fault: StatefulFault, got: object = None) -> StatefulRefusedError:
         return StatefulRefusedError(declared.name, fault, got=got, at=declared.at)
 
+    initial = options.get("initial")
+    if initial is not None and not callable(initial):
+        raise refuse("initial_value", initial)
     if order not in ORDERS:
         raise refuse("order", order)
     if len(clocks) > 1:
