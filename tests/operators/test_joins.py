@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,16 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
     faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
         (OperatorOptionError, lambda: ms.join_within(left, right, on="ad")),
         (OperatorOptionError, lambda: ms.join_within(left, right, on="ad", within="soon")),
+        *(
+            (OperatorOptionError, lambda w=within: ms.join_within(left, right, on="ad", within=w))
+            for within in (("1 hour",), ("1 hour", 5), ("1 s", "1 s", "1 s"), timedelta(1), 3600)
+        ),
+        *(
+            (OperatorOptionError, lambda t=times: ms.join_within(left, right, **hour, event_time=t))
+            for times in (("at",), ("at", "at", "at"), 1)
+        ),
+        (OperatorOptionError, lambda: ms.join_as_of(left, right, on="ad", event_time=("at",))),  # type: ignore[arg-type]
+        (OperatorOptionError, lambda: ms.join_as_of(left, right, on="ad", within=timedelta(1))),  # type: ignore[arg-type]
         (OperatorOptionError, lambda: ms.join_within(left, right, on=[], within="1 hour")),
         (OperatorOptionError, lambda: ms.join_within(left, right, **hour, how="outer")),  # type: ignore[arg-type]
         (OperatorColumnError, lambda: ms.join_within(left, right, on="adid", within="1 hour")),

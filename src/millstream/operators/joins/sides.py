@@ -58,7 +58,7 @@ class Sides:
             if kinds[0] != kinds[1]:
                 one, other = (kind.simpleString() for kind in kinds)
                 raise JoinKeyTypesError(call, key, left=one, right=other, at=at)
-        left_said, right_said = (times, times) if isinstance(times, str | None) else times
+        left_said, right_said = _said(times, call, at)
         waits = left.isStreaming == right.isStreaming
         one = event_time(left, left_said, call=call, named="the left rows", waits=waits, at=at)
         other = event_time(right, right_said, call=call, named="the right rows", waits=waits, at=at)
@@ -78,3 +78,17 @@ class Sides:
         if doubled := next((name for name in columns if columns.count(name) > 1), None):
             why = "which the answer would have twice: rename one of the two"
             raise OperatorColumnError(call, doubled, why=why, columns=columns, at=at)
+
+
+def _said(times: object, call: str, at: Location) -> tuple[str | None, str | None]:
+    """Give what is said of the event time of each side."""
+    match times:
+        case str() | None:
+            return times, times
+        case (str() | None as left, str() | None as right):
+            return left, right
+    why, instead = (
+        "neither the column of both sides nor that of each",
+        'say event_time="at", or event_time=("at", "booked_at")',
+    )
+    raise OperatorOptionError(call, "event_time", times, why=why, instead=instead, at=at)

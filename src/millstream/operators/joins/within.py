@@ -51,12 +51,23 @@ class Bound:
         Raises:
             OperatorOptionError: It is not a length of time, or two of them.
         """
-        before, after = ("0 s", within) if isinstance(within, str | None) else within
+        before, after = ("0 s", within) if isinstance(within, str | None) else _two(within, at)
         why = "every row would be remembered for ever"
         lengths = (
             length_us(text, "within", call=_CALL, why=why, at=at) for text in (before, after)
         )
         return Bound(*lengths)
+
+
+def _two(within: object, at: Location) -> tuple[str, str]:
+    match within:
+        case (str(before), str(after)):
+            return before, after
+    why, instead = (
+        "neither a length of time nor two of them",
+        'say within="1 hour", or within=("10 minutes", "1 hour") if the right row may come before',
+    )
+    raise OperatorOptionError(_CALL, "within", within, why=why, instead=instead, at=at)
 
 
 def join_within(
