@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from millstream.errors import (
 )
 from millstream.lake.frontier import moment
 from millstream.lake.log import facts_of
+from millstream.operators.state.frontier import complete_to
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
@@ -90,6 +92,17 @@ def test_a_null_key_equals_nothing_in_a_stream_of_any_join(stream: Callable[...,
 
 def _nulls(script: Script, table: str) -> list[tuple[Any, ...]]:
     return [row for row in script.table(table).rows("ad") if row == (None,)]
+
+
+def test_a_join_keeps_columns_whatever_they_are_called(spark: SparkSession) -> None:
+    left = spark.sql("SELECT 'a' AS ad, TIMESTAMP '2026-01-01' AS at, 1 AS _left, 2 AS _THERE")
+    right = spark.sql("SELECT 'a' AS ad, TIMESTAMP '2026-01-01' AS at, 3 AS _right")
+
+    for frontier in (None, 0, 10**15):
+        with complete_to(frontier) if frontier is not None else nullcontext():
+            joined = ms.join_within(left, right, on="ad", within="1 hour", how="full")
+        [row] = joined.select("_left", "_THERE", "_right").collect()
+        assert tuple(row) == (1, 2, 3)
 
 
 def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 _CALL = "ms.join_within"
 _HOWS = ("inner", "left", "right", "full", "semi")
-_LEFT, _RIGHT = "_left", "_right"
-"""Whether a row of that side is in the answer's row."""
-
 _BEHIND = "millstream.behindUs"
 """How far the event time of a join's answer is behind the frontier: a further join waits longer."""
 
@@ -119,23 +116,30 @@ def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
     from millstream.operators.columns import quoted
     from millstream.operators.state.hold import hold_for
 
-    left, right = sides.left.alias("l"), sides.right.alias("r")
-    is_stream = sides.left.isStreaming
-    if not is_stream:
-        left = sides.left.withColumn(_LEFT, F.lit(True)).alias("l")
-        right = sides.right.withColumn(_RIGHT, F.lit(True)).alias("r")
+    is_stream, there = sides.left.isStreaming, _there(sides)
+    left, right = (
+        side if is_stream else side.withColumn(there, F.lit(True))
+        for side in (sides.left, sides.right)
+    )
     one, other = quoted(sides.left_time, "l"), quoted(sides.right_time, "r")
     # In this form Spark finds out for how long it has to keep the rows of each side.
     begins = one - _interval(bound.before_us) if bound.before_us else one
     meets = (other >= begins) & (other <= one + _interval(bound.after_us))
     for key in sides.on:
         meets &= _equal(key, how)
-    pairs = left.join(right, meets, "leftsemi" if how == "semi" else how)
+    pairs = left.alias("l").join(right.alias("r"), meets, "leftsemi" if how == "semi" else how)
     if is_stream:
         hold_for(timedelta(microseconds=bound.waits_us))
     elif how != "semi":
         pairs = _final(pairs, sides, bound)
     return pairs.select(*_columns(sides, bound, how))
+
+
+def _there(sides: Sides) -> str:
+    """Name what tells whether a row of a side is in the answer's row."""
+    from millstream.operators.columns import free_name
+
+    return free_name("_there", (*sides.left.columns, *sides.right.columns))
 
 
 def _equal(key: str, how: How) -> Column:
@@ -164,15 +168,16 @@ def _final(pairs: DataFrame, sides: Sides, bound: Bound) -> DataFrame:
     from millstream.operators.state.frontier import frontier_us
 
     frontier = frontier_us() - _behind(sides)
+    left, right = (quoted(_there(sides), side) for side in "lr")
     if math.isinf(frontier):
-        return pairs if frontier > 0 else pairs.where(f"{_LEFT} AND {_RIGHT}")
+        return pairs if frontier > 0 else pairs.where(left & right)
     # Spark gives a row up if it is older than the watermark less the bound, by a millisecond.
     closed = int(frontier) - _MILLISECOND_US
     one, other = quoted(sides.left_time, "l"), quoted(sides.right_time, "r")
     return pairs.where(
-        (F.col(_LEFT) & F.col(_RIGHT))
-        | (F.col(_LEFT) & (F.unix_micros(one) <= closed - bound.after_us))
-        | (F.col(_RIGHT) & (F.unix_micros(other) <= closed - bound.before_us))
+        (left & right)
+        | (left & (F.unix_micros(one) <= closed - bound.after_us))
+        | (right & (F.unix_micros(other) <= closed - bound.before_us))
     )
 
 
