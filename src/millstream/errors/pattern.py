@@ -15,7 +15,7 @@ class TimeBoundMissingError(DeclarationError):
 
     code = "TIME_BOUND_MISSING"
 
-    def __init__(self, got: str | None, *, at: Location) -> None:
+    def __init__(self, got: object, *, at: Location) -> None:
         told = "has no time bound" if got is None else f"has within={got!r}: not a length of time"
         super().__init__(
             f"the pattern {told}, so its beginnings would be remembered for ever",
@@ -25,11 +25,20 @@ class TimeBoundMissingError(DeclarationError):
 
 
 PatternFault = Literal[
-    "no_step", "all_optional", "open_end", "too_long", "before_the_first", "no_alternative",
-    "name", "name_twice", "name_of_a_column", "word_of_sql", "times", "after_match",
-    "after_match_step",
+    "key", "no_step", "all_optional", "never_absent", "open_end", "too_long", "before_the_first",
+    "alternatives", "no_alternative", "name", "name_twice", "name_of_a_column", "word_of_sql",
+    "times", "after_match", "after_match_step",
 ]  # fmt: skip
 _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
+    "key": ("key={got!r} names no columns", 'name those whose rows belong together: key="…"'),
+    "never_absent": (
+        "its first row is all of it, so that it is never absent",
+        "add the step that should follow, or look for it with ms.match",
+    ),
+    "alternatives": (
+        "either() is given {got!r}",
+        'give conditions by name: either({{"one": "…", "other": "…"}})',
+    ),
     "no_step": ("it has no step", "add one with .step(…)"),
     "all_optional": (
         "every step is optional, so that it would match where nothing happens",
@@ -55,7 +64,7 @@ _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
         "a step is called {got!r}, a word of SQL that cannot stand before a column",
         "give the step another name",
     ),
-    "times": ("a step has times={got}", "say 2, (1, 3), or (1, None) for any number"),
+    "times": ("a step has times={got!r}", "say 2, (1, 3), or (1, None) for any number"),
     "after_match": (
         "after_match={got!r} is not known",
         'use "skip_past_last", "skip_to_next", "skip_to_first(step)" or "skip_to_last(step)"',
@@ -82,7 +91,7 @@ class ConditionRefusedError(DeclarationError):
 
     code = "CONDITION_REFUSED"
 
-    def __init__(self, step: str, condition: str, *, why: str, at: Location) -> None:
+    def __init__(self, step: str, condition: object, *, why: str, at: Location) -> None:
         super().__init__(
             f"step {step!r} has the condition {condition!r}: {why}",
             fix="write a condition in Spark SQL over the columns of the row, and of earlier steps "

@@ -43,7 +43,10 @@ def parse_duration(text: str) -> timedelta:
         end = part.end()
     if end == 0 or end < len(text):
         raise ValueError(text)
-    return timedelta(seconds=seconds)
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValueError(text) from None
 
 
 def to_spark(length: timedelta) -> str:

@@ -92,12 +92,16 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
     rows = spark.createDataFrame([], RICH)
     begun = ms.pattern(key="card", within="1 hour").step("small", "amount < 1")
     twice = rows.selectExpr("*", "at AS later")
-    faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
+    column: Any = F.col("amount") > 1
+    faults: list[tuple[type[DeclarationError], Callable[[], object]]] = [
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope > 1"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "kind"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "kind = small.amount"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope = small.nope"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "place = small.place"))),
+        (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "q.w.e.r.t > small.n"))),
+        (ConditionRefusedError, lambda: begun.step("b", column)),
+        (PatternRefusedError, lambda: ms.absent(rows, begun)),
         (PatternRefusedError, lambda: ms.match(rows, begun.step("kind", "amount > 1"))),
         (PatternRefusedError, lambda: ms.match(rows, begun, after_match="skip")),
         (PatternColumnError, lambda: ms.match(rows.drop("card"), begun)),

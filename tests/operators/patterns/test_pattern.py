@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from millstream.errors import (
     TimeBoundMissingError,
 )
 from millstream.operators.patterns.condition import parse
-from millstream.operators.patterns.program import hold_to_order, skip_of
+from millstream.operators.patterns.program import hold_to_absence, hold_to_order, skip_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +51,28 @@ def test_each_step_knows_its_line() -> None:
     hold_to_order(said)
 
 
-@pytest.mark.parametrize("within", [None, "", "soon"])
-def test_a_pattern_without_a_time_bound_is_refused(within: str | None) -> None:
+@pytest.mark.parametrize(
+    "within",
+    [None, "", "soon", 5, timedelta(minutes=5), "99999999999 days", "999999 days", "9" * 400 + "d"],
+)
+def test_a_pattern_without_a_time_bound_is_refused(within: Any) -> None:
     with pytest.raises(TimeBoundMissingError):
         ms.pattern(key="card", within=within)
+
+
+@pytest.mark.parametrize("condition", [None, 5, ["a = 1"], b"a = 1"])
+def test_a_condition_that_is_no_text_is_refused_where_it_is_said(condition: Any) -> None:
+    said: list[Callable[[], object]] = [
+        lambda: begun().step("b", condition),
+        lambda: begun().either({"b": condition, "c": "a = 1"}),
+        lambda: begun().without("b", condition),
+    ]
+
+    for say in said:
+        with pytest.raises(ConditionRefusedError, match=r"it is a \w+, not text") as caught:
+            say()
+        assert caught.value.at is not None
+        assert caught.value.at.file.endswith("test_pattern.py")
 
 
 @pytest.mark.parametrize(
@@ -112,6 +131,17 @@ def test_steps_that_do_not_fit_together_are_refused() -> None:
         "times=(3, 2)": lambda: begun().step("b", "a = 1", times=(3, 2)),
         "times=-1": lambda: begun().step("b", "a = 1", times=-1),
         "times=0": lambda: begun().step("b", "a = 1", times=0),
+        "times='2'": lambda: begun().step("b", "a = 1", times=wrong("2")),
+        "times=(1, 2, 3)": lambda: begun().step("b", "a = 1", times=wrong((1, 2, 3))),
+        "times=(1.5, 2)": lambda: begun().step("b", "a = 1", times=wrong((1.5, 2))),
+        "times=True": lambda: begun().step("b", "a = 1", times=True),
+        "times=None": lambda: begun().step("b", "a = 1", times=wrong(None)),
+        "a step is called None": lambda: begun().step(wrong(None), "a = 1"),
+        "a step is called 'x y'": lambda: begun().either({"x y": "a = 1", "z": "a = 2"}),
+        "either() is given ['a = 1']": lambda: begun().either(wrong(["a = 1"])),
+        "key=None names no columns": lambda: ms.pattern(key=wrong(None), within="1 hour"),
+        "key=[] names no columns": lambda: ms.pattern(key=[], within="1 hour"),
+        "is never absent": lambda: hold_to_absence(begun().step("b", "a = 1", optional=True)),
         "names no alternative": lambda: begun().either({}),
         "it has no step": lambda: hold_to_order(blank),
         "every step is optional": lambda: hold_to_order(blank.step("a", "b = 1", optional=True)),
@@ -122,6 +152,19 @@ def test_steps_that_do_not_fit_together_are_refused() -> None:
         with pytest.raises(PatternRefusedError) as caught:
             do()
         assert what in caught.value.what
+
+
+def wrong(value: Any) -> Any:
+    """What a type checker would not let pass."""
+    return value
+
+
+def test_a_pattern_that_can_begin_and_not_go_on_can_be_absent() -> None:
+    blank = ms.pattern(key="card", within="10 minutes")
+
+    hold_to_absence(begun().step("b", "a = 1"))
+    hold_to_absence(blank.step("b", "a = 1", times=2))
+    hold_to_absence(blank.step("a", "a = 1", optional=True).step("b", "a = 2"))
 
 
 def test_matching_cannot_go_on_where_it_began_or_nowhere() -> None:
@@ -141,6 +184,9 @@ def test_matching_cannot_go_on_where_it_began_or_nowhere() -> None:
         "skip_to_last",
         "skip_to_last(nobody)",
         "skip",
+        "skip_to_last(end",
+        "skip_past_last()",
+        wrong(None),
     ):
         with pytest.raises(PatternRefusedError):
             skip_of(said, refused, AT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.operators.patterns.program import hold_to_order, skip_of
+from millstream.operators.patterns.program import hold_to_absence, hold_to_order, skip_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,6 +63,7 @@ def absent(rows: DataFrame, pattern: Pattern, *, select: str | None = None) -> D
     """
     at = location_of_caller()
     hold_to_order(pattern)
+    hold_to_absence(pattern)
     from millstream.operators.patterns.found import found
 
     return found(rows, pattern, None, select, at)

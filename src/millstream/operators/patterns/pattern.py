@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
@@ -18,12 +20,12 @@ from millstream.memo import remembered
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import timedelta
-
     from millstream.operators.patterns.condition import Condition
 
 Times = int | tuple[int, int | None]
+
+_LONGEST = timedelta(days=366_000)
+"""A thousand years: with it, any event time has an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class Pattern:
             LaterStepError: An earlier condition refers to this step.
         """
         at = location_of_caller()
+        if not isinstance(alternatives, Mapping):
+            raise PatternRefusedError("alternatives", got=alternatives, at=at)
         variables = tuple(Variable(name, text, at) for name, text in alternatives.items())
         if not variables:
             raise PatternRefusedError("no_alternative", at=at)
@@ -157,10 +161,15 @@ class Pattern:
         """
         guards = [v.name for step in self.steps for v in step.without]
         names = [*self.names, *guards, *(v.name for v in self.pending)]
-        if not names[-1].isidentifier() or names[-1].startswith("_"):
-            raise PatternRefusedError("name", got=names[-1], at=at)
+        for name in names:
+            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+                raise PatternRefusedError("name", got=name, at=at)
         if twice := {name for name in names if names.count(name) > 1}:
             raise PatternRefusedError("name_twice", got=min(twice), at=at)
+        for v, _ in self.conditions():
+            if not isinstance(v.condition, str):
+                why = f"it is a {type(v.condition).__name__}, not text"
+                raise ConditionRefusedError(v.name, v.condition, why=why, at=v.at)
         said = [(v.name, v.condition, sorted(known)) for v, known in self.conditions()]
         remembered(
             json.dumps(["pattern", said, self.names, guards]),
@@ -224,17 +233,31 @@ def pattern(
 
     Raises:
         TimeBoundMissingError: There is no time bound.
+        PatternRefusedError: The key is not one column or several.
 
     >>> fever = pattern(key="patient", within="6 hours").step("first", "degrees > 39")
     >>> fever.step("second", "degrees > first.degrees").names
     ('first', 'second')
     """
     at = location_of_caller()
+    return Pattern(_key(key, at), _bound(within, at), at, event_time)
+
+
+def _key(key: object, at: Location) -> tuple[str, ...]:
+    names = (key,) if isinstance(key, str) else key
+    if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
+        raise PatternRefusedError("key", got=key, at=at)
+    return tuple(names)
+
+
+def _bound(within: object, at: Location) -> timedelta:
     try:
-        bound = parse_duration(within or "")
+        bound = parse_duration(within) if isinstance(within, str) else None
     except ValueError:
-        raise TimeBoundMissingError(within, at=at) from None
-    return Pattern((key,) if isinstance(key, str) else tuple(key), bound, at, event_time)
+        bound = None
+    if bound is None or bound > _LONGEST:
+        raise TimeBoundMissingError(within, at=at)
+    return bound
 
 
 def _step(
@@ -245,11 +268,23 @@ def _step(
     greedy: bool,  # noqa: FBT001
     strict: bool,  # noqa: FBT001
 ) -> Step:
-    least, most = (times, times) if isinstance(times, int) else times
-    if least < 0 or (most is not None and most < max(least, 1)):
-        raise PatternRefusedError("times", got=times, at=at)
+    least, most = _times(times, at)
     is_optional = optional or least == 0
     return Step(variables, max(least, 1), most, is_optional, greedy, strict)
+
+
+def _times(times: object, at: Location) -> tuple[int, int | None]:
+    match times:
+        case bool():
+            pass
+        case int() if times >= 1:
+            return times, times
+        case [int() as least, None] if least >= 0 and not isinstance(least, bool):
+            return least, None
+        case [int() as least, int() as most] if 0 <= least <= most >= 1:
+            if not isinstance(least, bool) and not isinstance(most, bool):
+                return least, most
+    raise PatternRefusedError("times", got=times, at=at)
 
 
 def _premature(

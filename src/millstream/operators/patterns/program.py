@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -158,16 +159,29 @@ def hold_to_order(pattern: Pattern) -> None:
         raise PatternRefusedError("too_long", got=len(pattern.conditions()), at=pattern.at)
 
 
+def hold_to_absence(pattern: Pattern) -> None:
+    """Hold a pattern to what can be absent once it has begun.
+
+    Raises:
+        PatternRefusedError: Whatever begins it is all of it.
+    """
+    first, *rest = pattern.steps
+    if not first.is_optional and first.least == 1 and all(step.is_optional for step in rest):
+        raise PatternRefusedError("never_absent", at=pattern.at)
+
+
 def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
     """Read where matching goes on after a match: `skip_to_last(step)` and the like.
 
     Raises:
         PatternRefusedError: There is no such policy, or it would go on where it began.
     """
-    policy, _, rest = after_match.partition("(")
-    name = rest.removesuffix(")")
+    said = (
+        re.fullmatch(r"(\w+)(?:\((\w+)\))?", after_match) if isinstance(after_match, str) else None
+    )
+    policy, name = said.groups() if said else (None, None)
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
-    if policy in ("skip_past_last", "skip_to_next") and not rest:
+    if policy in ("skip_past_last", "skip_to_next") and name is None:
         return Skip(policy)
     if policy not in ("skip_to_first", "skip_to_last") or name not in pattern.names:
         raise PatternRefusedError("after_match", got=after_match, at=at)
@@ -185,16 +199,18 @@ def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
 @cache
 def compared_columns(pattern: Pattern) -> tuple[Path, ...]:
     """Name the columns that are compared with, or of, earlier steps."""
+    return tuple(sorted({p for _, c in pattern.parsed() for p in compared_paths(pattern, c)}))
+
+
+def compared_paths(pattern: Pattern, condition: Condition) -> Iterator[Path]:
+    """Name the columns that one condition compares."""
     from sqlglot import exp
 
-    found: dict[Path, None] = {}
-    for _, condition in pattern.parsed():
-        for column in condition.compared.find_all(exp.Column) if condition.compared else ():
-            path = path_of(column)
-            path = path[1:] if path[0] in pattern.names and len(path) > 1 else path
-            if path != ("*",):
-                found[path] = None
-    return tuple(sorted(found))
+    for column in condition.compared.find_all(exp.Column) if condition.compared else ():
+        path = path_of(column)
+        path = path[1:] if path[0] in pattern.names and len(path) > 1 else path
+        if path != ("*",):
+            yield path
 
 
 def _kept(

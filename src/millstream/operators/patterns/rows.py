@@ -32,7 +32,7 @@ from millstream.errors import (
     UnboundedPatternError,
 )
 from millstream.operators.event_time import WATERMARK
-from millstream.operators.patterns.program import compared_columns
+from millstream.operators.patterns.program import compared_columns, compared_paths
 from millstream.operators.state.buckets import KEY
 from millstream.operators.state.text import JSON, WITH_NULLS, unkept
 from millstream.spark.words import words_of
@@ -174,15 +174,11 @@ class Looked:
 
     def _user_of(self, path: Path) -> tuple[Variable, Condition]:
         """Say whose condition compares a column."""
-        from sqlglot import exp
-
-        users = [
+        return next(
             (variable, condition)
             for variable, condition in self.pattern.parsed()
-            if condition.compared
-            and any(column.name == path[-1] for column in condition.compared.find_all(exp.Column))
-        ]
-        return users[0]
+            if path in compared_paths(self.pattern, condition)
+        )
 
 
 def _tie(columns: Sequence[str]) -> Column:
