@@ -4,7 +4,7 @@ import random
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from millstream.errors import (
     EventTimeUnknownError,
     JoinKeyTypesError,
     JoinSidesError,
+    Location,
     NoWatermarkError,
     OperatorColumnError,
     OperatorOptionError,
@@ -24,6 +25,8 @@ from millstream.errors import (
 )
 from millstream.lake.frontier import moment
 from millstream.lake.log import facts_of
+from millstream.operators.joins.latest import AsOf
+from millstream.operators.joins.sides import Sides
 from millstream.operators.state.frontier import complete_to
 from millstream.testing import assert_prefix_consistent
 
@@ -103,6 +106,26 @@ def test_a_join_keeps_columns_whatever_they_are_called(spark: SparkSession) -> N
             joined = ms.join_within(left, right, on="ad", within="1 hour", how="full")
         [row] = joined.select("_left", "_THERE", "_right").collect()
         assert tuple(row) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("how", "kept"), [("left", 2), ("inner", 1)])
+def test_an_event_without_event_time_has_no_reference_row_in_order_and_at_once(
+    spark: SparkSession, how: Literal["left", "inner"], kept: int
+) -> None:
+    times = "VALUES (TIMESTAMP '2026-01-01'), (NULL) AS times(at)"
+    events = spark.sql(f"SELECT 'a' AS ad, at FROM {times}")
+    reference = spark.sql("SELECT 'a' AS ad, TIMESTAMP '2025-01-01' AS since, 1 AS n")
+    sides = Sides.of(events, reference, "ad", None, call="ms.join_as_of", at=Location("app.py", 1))
+
+    at_once = AsOf(sides, None, is_inner=how == "inner").at_once()
+    in_order = ms.join_as_of(events, reference, on="ad", how=how)
+    with complete_to(0):
+        waiting = ms.join_as_of(events, reference, on="ad", how=how)
+
+    by_time = in_order.orderBy("at").collect()
+    assert by_time == at_once.orderBy("at").collect()
+    assert [(row.at is None, row.n) for row in by_time] == [(True, None), (False, 1)][-kept:]
+    assert [row.at for row in waiting.collect()] == [None] * (kept - 1)
 
 
 def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSession) -> None:

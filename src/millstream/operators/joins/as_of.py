@@ -33,7 +33,8 @@ def join_as_of(
     arrives later and belongs before it is not missed, and one that belongs after it is not taken.
     A stream keeps one reference row per key, besides those that are newer than the watermark; with
     `within`, only keys that had one in that time. If only the events are a stream, each batch is
-    joined at once with the reference rows as they are.
+    joined at once with the reference rows as they are. An event whose event time is null has no
+    reference row, and does not wait.
 
     Args:
         events: In a stream with a stream, with a watermark.

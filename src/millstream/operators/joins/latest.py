@@ -32,6 +32,8 @@ _EVENT, _REFERENCE, _HISTORY = "_event", "_reference", "_history"
 _ANSWERS = StructType(
     [StructField(_EVENT, StringType()), StructField(_REFERENCE, StringType())],
 )
+_UNTIMED = -(2**62)
+"""The event time of an event that has none: before every reference row, and final at once."""
 
 
 class _Memory(msgspec.Struct, array_like=True):
@@ -71,7 +73,7 @@ class Latest:
         memory = _MEMORIES.decode(packed) if packed is not None else _Memory([], [])
         events = sorted([*memory.events, *((us, text) for us, is_ref, text in rows if not is_ref)])
         known = sorted([*memory.reference, *((us, text) for us, is_ref, text in rows if is_ref)])
-        final = bisect_right(events, frontier_us, key=_time)
+        final = bisect_right(events, max(frontier_us, _UNTIMED), key=_time)
         answers = [
             (text, found)
             for us, text in events[:final]
@@ -187,10 +189,9 @@ class AsOf:
 
 
 def _told(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:
-    told = rows.select(
+    return rows.select(
         as_text(on).alias(KEY),
-        F.unix_micros(quoted(time)).alias("us"),
+        F.coalesce(F.unix_micros(quoted(time)), F.lit(_UNTIMED)).alias("us"),
         F.lit(side).alias("side"),
         as_text(rows.columns).alias("row"),
     )
-    return told.where("us IS NOT NULL")
