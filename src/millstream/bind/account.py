@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -15,7 +14,7 @@ from millstream.model.dataset import Alert, Serve, Source
 from millstream.model.duration import to_text
 from millstream.settings import CACHE_VARIABLE, Setting, cache_dir
 from millstream.settings.profile import joined
-from millstream.settings.secret import Secret
+from millstream.settings.secret import Secret, is_private
 from millstream.spark.defaults import settings
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
     from millstream.bind.apply import Bound
     from millstream.settings.profile import Entry, Profile
-
-
-_PRIVATE = re.compile(r"(?i)secret|password|passphrase|token|access.?key|credential|jaas")
-"""Names of settings whose values Spark hides as well."""
 
 
 def account(
@@ -57,7 +52,7 @@ def shown(name: str, value: object) -> str:
     >>> shown("kafka.ssl.key.password", "hunter2"), shown("header", True)
     ('(not shown)', 'true')
     """
-    if _PRIVATE.search(name) and not isinstance(value, Secret):
+    if is_private(name) and not isinstance(value, Secret):
         return "(not shown)"
     if isinstance(value, timedelta):
         return to_text(value)

@@ -16,6 +16,12 @@ Value = TypeVar("Value")
 _VARIABLE = re.compile(r"\$(\$\{)|(\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?)")
 """`$${` for a plain `${`; else `${NAME}` or `${NAME:-default}`, or what looks like it."""
 
+_PRIVATE = re.compile(
+    r"secret|password|passphrase|token|access.?key|credential|jaas|keystore\.key|ssl\.key\.pem",
+    re.IGNORECASE,
+)
+"""Names whose values Spark hides as well, and those of keys that clients take as text."""
+
 
 class Secret(str):
     """A text that prints as it was written, such as `${KAFKA_PASSWORD}`."""
@@ -40,6 +46,15 @@ class Secret(str):
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
         return (str.__str__(self), self.written)
+
+
+def is_private(name: str) -> bool:
+    """Tell by its name whether the value of a setting is for nobody's eyes.
+
+    >>> is_private("kafka.ssl.key.password"), is_private("kafka.client.id")
+    (True, False)
+    """
+    return _PRIVATE.search(name) is not None
 
 
 def revealed(value: Value) -> Value:

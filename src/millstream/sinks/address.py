@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import unquote
 
 from millstream.errors import conceal
-from millstream.settings.secret import Secret
+from millstream.settings.secret import Secret, is_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 Option = TypeVar("Option", bound="str | int | bool")
 
 _HIDDEN = "***"
-_SECRET = re.compile(r"password|secret|jaas|token|keystore\.key|ssl\.key\.pem", re.IGNORECASE)
-"""What options are called whose values nobody is to see."""
 _IN_QUOTES = re.compile(r'password\s*=\s*"((?:[^"\\]|\\.)*)"')
 _PASSWORDS = (
     re.compile(r"(?P<before>://[^:/@]*:)(?P<password>.*)(?P<after>@)"),
@@ -69,7 +67,7 @@ def guarded_options(options: Mapping[str, Option]) -> Mapping[str, Option]:
 
 
 def _guarded_option(name: str, value: Option) -> Option:
-    if not isinstance(value, str) or isinstance(value, Secret) or not _SECRET.search(name):
+    if not isinstance(value, str) or isinstance(value, Secret) or not is_private(name):
         return value
     for secret in (value, *_IN_QUOTES.findall(value)):
         conceal(secret, _HIDDEN)
