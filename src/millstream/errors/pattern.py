@@ -26,8 +26,8 @@ class TimeBoundMissingError(DeclarationError):
 
 PatternFault = Literal[
     "key", "no_step", "all_optional", "never_absent", "open_end", "too_long", "before_the_first",
-    "alternatives", "no_alternative", "name", "name_twice", "name_of_a_column", "word_of_sql",
-    "times", "after_match", "after_match_step",
+    "alternatives", "no_alternative", "name", "name_twice", "name_of_a_column",
+    "name_of_a_time", "word_of_sql", "times", "after_match", "after_match_step",
 ]  # fmt: skip
 _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
     "key": ("key={got!r} names no columns", 'name those whose rows belong together: key="…"'),
@@ -55,7 +55,14 @@ _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
     ),
     "no_alternative": ("either() names no alternative", "name at least one, with its condition"),
     "name": ("a step is called {got!r}", "use letters, digits and _, and no _ at the beginning"),
-    "name_twice": ("two steps are called {got!r}", "give each a name of its own"),
+    "name_twice": (
+        "two steps are called {got!r}",
+        "give each a name of its own; large and small letters are the same to Spark",
+    ),
+    "name_of_a_time": (
+        "the step {got!r} is called as a time that each answer has",
+        "give the step another name than began, ended and until",
+    ),
     "name_of_a_column": (
         "the step {got!r} is called as a column of the rows",
         "give the step another name",

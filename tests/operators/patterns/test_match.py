@@ -92,6 +92,8 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
     rows = spark.createDataFrame([], RICH)
     begun = ms.pattern(key="card", within="1 hour").step("small", "amount < 1")
     twice = rows.selectExpr("*", "at AS later")
+    both = begun.step("big", "amount > 500")
+    by_end = ms.pattern(key="ended", within="1 hour").step("small", "amount < 1")
     column: Any = F.col("amount") > 1
     faults: list[tuple[type[DeclarationError], Callable[[], object]]] = [
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope > 1"))),
@@ -109,6 +111,15 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
         (PatternTimeError, lambda: ms.match(rows.drop("at"), begun)),
         (SelectRefusedError, lambda: ms.match(rows, begun, select="sum(small.amount)")),
         (SelectRefusedError, lambda: ms.match(rows, begun, select="small.nope")),
+        (SelectRefusedError, lambda: ms.match(rows, begun, select="*")),
+        (SelectRefusedError, lambda: ms.match(rows, begun, select="card, *")),
+        (SelectRefusedError, lambda: ms.match(rows, both, select="small.n, big.N")),
+        (SelectRefusedError, lambda: ms.match(rows, both, select="small.*, big.*")),
+        (PatternRefusedError, lambda: ms.match(rows, begun.step("ended", "n = 1"))),
+        (PatternRefusedError, lambda: ms.match(rows, begun.step("Began", "n = 1"))),
+        (PatternRefusedError, lambda: ms.match(rows, begun.step("KIND", "n = 1"))),
+        (PatternRefusedError, lambda: begun.step("Small", "n = 1")),
+        (PatternColumnError, lambda: ms.match(rows.withColumnRenamed("n", "ended"), by_end)),
         (SelectRefusedError, lambda: ms.match(rows, begun, select="card FROM x")),
         (SelectRefusedError, lambda: ms.absent(rows, fraud, select="big.amount")),
         (
@@ -171,6 +182,16 @@ def tied(spark: SparkSession, streams: Streams) -> Streams:
         k: in_order([{n: v for n, v in r.items() if n != "k"} for r in rows if r["k"] == k])
         for k in streams
     }
+
+
+def test_a_key_may_have_any_name(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("ann", NOON, 1)], "`card.id` STRING, at TIMESTAMP, `n``m` INT")
+    one = ms.pattern(key=["card.id", "n`m"], within="1 hour").step("one", "`card.id` = 'ann'")
+
+    [whole] = ms.match(rows, one).collect()
+    [chosen] = ms.match(rows, one, select="`card.id` AS card, one.`n``m` AS n").collect()
+
+    assert (tuple(whole)[:2], tuple(chosen)) == (("ann", 1), ("ann", 1))
 
 
 def test_whether_rows_at_the_same_instant_match_does_not_depend_on_what_is_selected(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from millstream.operators.columns import quoted
 from millstream.operators.patterns.automaton import Automaton
 from millstream.operators.patterns.kept import kept_of
 from millstream.operators.patterns.keyed import ANSWERS, Matcher
@@ -39,7 +40,8 @@ def found(
     steps = pattern.names if skip else tuple(_beginning(pattern))
     selection = Selection(select, at, steps) if select is not None else None
     carried = selection.columns(rows.columns) if selection else tuple(rows.columns)
-    looked.hold(carried, at)
+    times = ["began", "ended" if skip else "until"]
+    looked.hold(carried, times, at)
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
     matcher = Matcher(Automaton(program, skip), {n: numbers[n] for n in steps})
     if rows.isStreaming:
@@ -53,14 +55,13 @@ def found(
         by_step.add(name, ArrayType(row_type))
     decoded = told.select(
         F.from_json("_key", key_type, JSON).alias("_key"),
-        F.timestamp_micros("_began").alias("began"),
-        F.timestamp_micros("_ended").alias("ended" if skip else "until"),
+        F.timestamp_micros("_began").alias(times[0]),
+        F.timestamp_micros("_ended").alias(times[1]),
         F.from_json("_rows", by_step, JSON).alias(STEPS),
-    ).select("_key.*", "began", "ended" if skip else "until", STEPS)
+    ).select("_key.*", *times, STEPS)
     if selection:
         return selection.of(decoded, rows)
-    times = ["began", "ended" if skip else "until"]
-    return decoded.select(*pattern.key, *times, *_whole(pattern, steps))
+    return decoded.select(*map(quoted, pattern.key), *times, *_whole(pattern, steps))
 
 
 def _whole(pattern: Pattern, steps: tuple[str, ...]) -> list[Column]:

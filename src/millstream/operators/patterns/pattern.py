@@ -164,7 +164,8 @@ class Pattern:
         for name in names:
             if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
                 raise PatternRefusedError("name", got=name, at=at)
-        if twice := {name for name in names if names.count(name) > 1}:
+        folded = [name.lower() for name in names]
+        if twice := {name for name in names if folded.count(name.lower()) > 1}:
             raise PatternRefusedError("name_twice", got=min(twice), at=at)
         for v, _ in self.conditions():
             if not isinstance(v.condition, str):

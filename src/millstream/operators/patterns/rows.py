@@ -31,6 +31,7 @@ from millstream.errors import (
     PatternTimeError,
     UnboundedPatternError,
 )
+from millstream.operators.columns import quoted
 from millstream.operators.event_time import WATERMARK
 from millstream.operators.patterns.program import compared_columns, compared_paths
 from millstream.operators.state.buckets import KEY
@@ -96,16 +97,30 @@ class Looked:
             raise UnboundedPatternError(time, at=pattern.at)
         return Looked(rows, pattern, time)
 
-    def hold(self, carried: Sequence[str], at: Location) -> None:
+    def hold(self, carried: Sequence[str], times: Sequence[str], at: Location) -> None:
         """Hold the columns to what a match can carry, and the steps to other names.
 
+        Args:
+            carried: The columns that are kept for the answer.
+            times: What the times of a match are called.
+            at: The line of the user.
+
         Raises:
-            PatternRefusedError: A step is called as a column.
-            PatternColumnError: A column cannot be kept in the state of a stream.
+            PatternRefusedError: A step is called as a column, or as a time of a match.
+            PatternColumnError: A column cannot be kept in the state of a stream, or the key is
+                called as a time of a match.
         """
         columns = self.rows.columns
-        if taken := sorted({*self.pattern.names} & {*columns}):
-            raise PatternRefusedError("name_of_a_column", got=taken[0], at=self.pattern.at)
+        known = {name.lower() for name in columns}
+        for name in self.pattern.names:
+            if name.lower() in known:
+                raise PatternRefusedError("name_of_a_column", got=name, at=self.pattern.at)
+            if name.lower() in times:
+                raise PatternRefusedError("name_of_a_time", got=name, at=self.pattern.at)
+        for name in self.pattern.key:
+            if name.lower() in times:
+                why = "which is a time of every answer: rename the column first"
+                raise PatternColumnError("key", name, why=why, columns=columns, at=at)
         for name in (*self.pattern.key, *carried):
             if bad := next(unkept(self.rows.schema[name].dataType), None):
                 why = f"which is {bad.simpleString()}: a match cannot keep that"
@@ -140,10 +155,10 @@ class Looked:
         values = [_column(path, kind).alias(str(n)) for n, (path, kind) in enumerate(kinds.items())]
         keeps_all = any(step.is_strict for step in self.pattern.steps)
         judged = self.rows.select(
-            F.to_json(F.struct(*map(_quoted, self.pattern.key)), WITH_NULLS).alias(KEY),
-            F.unix_micros(_quoted(self.time)).alias("us"),
+            F.to_json(F.struct(*map(quoted, self.pattern.key)), WITH_NULLS).alias(KEY),
+            F.unix_micros(quoted(self.time)).alias("us"),
             self._mask().alias("mask"),
-            (F.to_json(F.struct(*map(_quoted, carried)), JSON) if carried else F.lit("{}")).alias(
+            (F.to_json(F.struct(*map(quoted, carried)), JSON) if carried else F.lit("{}")).alias(
                 "text"
             ),
             (F.to_json(F.struct(*values), WITH_NULLS) if values else F.lit("{}")).alias("compared"),
@@ -186,7 +201,7 @@ def _tie(columns: Sequence[str]) -> Column:
 
     A null is left out, so that rows keep their place when a source gains a column.
     """
-    return F.xxhash64(F.to_json(F.struct(*map(_quoted, columns)), JSON))
+    return F.xxhash64(F.to_json(F.struct(*map(quoted, columns)), JSON))
 
 
 def _time(rows: DataFrame, pattern: Pattern) -> str:
@@ -207,12 +222,8 @@ def _time(rows: DataFrame, pattern: Pattern) -> str:
 
 
 def _column(path: Path, kind: Kind | None = None) -> Column:
-    quoted = ".".join(f"`{name}`" for name in path)
-    return F.expr(READ_AS.get(kind, "{}").format(quoted) if kind else quoted)
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name}`")
+    name = ".".join(f"`{part.replace('`', '``')}`" for part in path)
+    return F.expr(READ_AS[kind].replace("{}", name) if kind in READ_AS else name)
 
 
 def _refused(variable: Variable, condition: Condition, why: str) -> ConditionRefusedError:

@@ -82,16 +82,24 @@ class Selection:
             ready = matches.withColumns(
                 {**{name: F.expr(text) for name, text in folded.items()}, **last}
             )
-            return ready.selectExpr(*(e.sql(dialect="spark") for e in query.expressions))
+            selected = ready.selectExpr(*(e.sql(dialect="spark") for e in query.expressions))
+            names = [name.lower() for name in selected.columns]
         except PySparkException as error:
             self._refuse(words_of(error))
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            self._refuse(f"it has two columns called {twice!r}: give one another name with AS")
+        return selected
 
     def _parsed(self) -> exp.Select:
         try:
             query = read_list(self.text, "a list of columns")
         except NotAConditionError as error:
             self._refuse(str(error))
+        from sqlglot import exp
+
         for expression in query.expressions:
+            if isinstance(expression, exp.Star):
+                self._refuse("* is no column: leave select out to have all of a match")
             if not expression.alias_or_name:
                 self._refuse(f"{expression.sql(dialect='spark')} has no name")
         return query
