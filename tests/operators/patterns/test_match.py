@@ -194,6 +194,26 @@ def test_a_key_may_have_any_name(spark: SparkSession) -> None:
     assert (tuple(whole)[:2], tuple(chosen)) == (("ann", 1), ("ann", 1))
 
 
+def test_a_column_that_spark_calls_the_corrupt_record_comes_back_as_it_was(
+    spark: SparkSession,
+) -> None:
+    rows = spark.createDataFrame(
+        [("ann", NOON, "x")], "k STRING, at TIMESTAMP, _corrupt_record STRING"
+    )
+    one = ms.pattern(key="_corrupt_record", within="1 hour").step("one", "k = 'ann'")
+    reference = rows.withColumnRenamed("at", "since")
+
+    found = [
+        ms.match(rows, one, select="_corrupt_record AS x, one._corrupt_record AS y"),
+        ms.dedup(rows, "k", within="1 hour").selectExpr("_corrupt_record AS x", "'x' AS y"),
+        ms.join_as_of(rows, reference, on="k").selectExpr(
+            "_corrupt_record", "_corrupt_record_right"
+        ),
+    ]
+
+    assert [tuple(row) for one in found for row in one.collect()] == [("x", "x")] * 3
+
+
 def test_whether_rows_at_the_same_instant_match_does_not_depend_on_what_is_selected(
     spark: SparkSession,
 ) -> None:

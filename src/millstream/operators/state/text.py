@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    # Spark does not read the column that is called so, by default `_corrupt_record`.
+    "columnNameOfCorruptRecord": "\0 no column",
 }
 """Text that keeps every microsecond."""
 
