@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, moment, reading, rows, run, timed
 
+import millstream as ms
 from millstream.app import App
 from millstream.connectors.memory import Memory
 from millstream.operators import dedup
@@ -103,3 +105,23 @@ def test_without_event_time_a_key_is_remembered(spark: SparkSession, tmp_path: P
     run(app, tmp_path)
 
     assert rows(tmp_path, "once") == [(1,), (2,), (None,)]
+
+
+def test_keys_that_spark_takes_as_equal_are_one_key(spark: SparkSession) -> None:
+    columns = "x DOUBLE, f FLOAT, s STRUCT<x: DOUBLE, f: ARRAY<FLOAT>>, at TIMESTAMP, n INT"
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    data = [
+        (sign * 0.0, sign * 0.0, (sign * 0.0, [sign * 0.0]), at + timedelta(seconds=n), n)
+        for n, sign in enumerate((1, -1))
+    ]
+    seen = spark.createDataFrame([*data, (None, 0.5, None, at, 2)], columns)
+    keys = ["x", "f", "s"]
+    both = ms.pattern(key=keys, within="1 hour").step("one", "n = 0").step("other", "n = 1")
+    joined = ms.join_as_of(seen.where("n = 1"), seen.where("n = 0"), on=keys)
+
+    once = ms.dedup(seen, keys, within="1 hour").collect()
+
+    assert sorted(row.n for row in once) == [0, 2]
+    assert [str(row.x) for row in once if row.n == 0] == ["0.0"]
+    assert [row.n_right for row in joined.collect()] == [0]
+    assert ms.match(seen, both).count() == 1

@@ -17,7 +17,7 @@ from millstream.operators.event_time import event_time, length_us
 from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
 from millstream.operators.state.hold import hold_for
-from millstream.operators.state.text import as_text, from_text, hold_kept
+from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def once_within(
     name = event_time(rows, time, call=_CALL, at=at)
     hold_kept(rows, rows.columns, call=_CALL, at=at)
     told = rows.select(
-        as_text(keys).alias(KEY),
+        as_key(rows, keys).alias(KEY),
         F.unix_micros(quoted(name)).alias("us"),
         as_text(rows.columns).alias("row"),
     ).where("us IS NOT NULL")

@@ -18,7 +18,7 @@ from millstream.operators.columns import quoted, typed
 from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
 from millstream.operators.state.hold import hold_for
-from millstream.operators.state.text import as_text, from_text, hold_kept
+from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,7 +190,7 @@ class AsOf:
 
 def _told(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:
     return rows.select(
-        as_text(on).alias(KEY),
+        as_key(rows, on).alias(KEY),
         F.coalesce(F.unix_micros(quoted(time)), F.lit(_UNTIMED)).alias("us"),
         F.lit(side).alias("side"),
         as_text(rows.columns).alias("row"),

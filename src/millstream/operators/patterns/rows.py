@@ -35,7 +35,7 @@ from millstream.operators.columns import quoted
 from millstream.operators.event_time import WATERMARK
 from millstream.operators.patterns.program import compared_columns, compared_paths
 from millstream.operators.state.buckets import KEY
-from millstream.operators.state.text import JSON, WITH_NULLS, unkept
+from millstream.operators.state.text import JSON, WITH_NULLS, as_key, unkept
 from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Looked:
         values = [_column(path, kind).alias(str(n)) for n, (path, kind) in enumerate(kinds.items())]
         keeps_all = any(step.is_strict for step in self.pattern.steps)
         judged = self.rows.select(
-            F.to_json(F.struct(*map(quoted, self.pattern.key)), WITH_NULLS).alias(KEY),
+            as_key(self.rows, self.pattern.key).alias(KEY),
             F.unix_micros(quoted(self.time)).alias("us"),
             self._mask().alias("mask"),
             (F.to_json(F.struct(*map(quoted, carried)), JSON) if carried else F.lit("{}")).alias(

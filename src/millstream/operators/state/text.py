@@ -9,6 +9,8 @@ from pyspark.sql.types import (
     ArrayType,
     DataType,
     DayTimeIntervalType,
+    DoubleType,
+    FloatType,
     MapType,
     StringType,
     StructField,
@@ -41,6 +43,26 @@ WITH_NULLS = {**JSON, "ignoreNullFields": "false"}
 def as_text(names: Sequence[str]) -> Column:
     """Write columns of a row as text; equal values are written alike."""
     return F.to_json(F.struct(*map(quoted, names)), WITH_NULLS)
+
+
+def as_key(rows: DataFrame, names: Sequence[str]) -> Column:
+    """Write columns as the text of a key; what Spark groups together is written alike."""
+    parts = (_alike(quoted(name), rows.schema[name].dataType).alias(name) for name in names)
+    return F.to_json(F.struct(*parts), WITH_NULLS)
+
+
+def _alike(value: Column, kind: DataType) -> Column:
+    """Take -0.0 as 0.0, which it equals."""
+    match kind:
+        case FloatType() | DoubleType():
+            return F.when(value == 0, F.lit(0).cast(kind)).otherwise(value)
+        case ArrayType():
+            return F.transform(value, lambda element: _alike(element, kind.elementType))
+        case StructType():
+            fields = (_alike(value[f.name], f.dataType).alias(f.name) for f in kind.fields)
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case _:
+            return value
 
 
 def from_text(text: str, rows: DataFrame, names: Sequence[str]) -> Column:
