@@ -186,6 +186,11 @@ def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(
         some = readings.where("speed > 1")
         return some.groupBy("id").agg(F.collect_set("speed").alias("speeds"))
 
+    @app.table()
+    def windowed(readings: DataFrame) -> DataFrame:
+        by_minute = readings.groupBy("id", F.window("at", "1 minute"))
+        return by_minute.agg(F.collect_set("speed").alias("speeds"))
+
     @app.table(mode="update", key=["fast"])
     def derived(readings: DataFrame) -> DataFrame:
         some = readings.withColumn("fast", F.col("speed") > 100)
@@ -201,7 +206,8 @@ def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(
         path = str(home.table("readings"))
         write_deltalake(path, landed, mode="append", partition_by=["_verdict"])
 
-    [warning] = warned()
-    line = inspect.getsourcelines(moved)[1] + 3
-    assert "90% of the last rows of 'readings' have id = 7" in warning
-    assert f"test_rehearse.py:{line}" in warning
+    warnings = warned()
+    for warning, table in zip(warnings, (moved, windowed), strict=True):
+        line = inspect.getsourcelines(table)[1] + 3
+        assert "90% of the last rows of 'readings' have id = 7" in warning
+        assert f"test_rehearse.py:{line}" in warning

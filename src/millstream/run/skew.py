@@ -27,6 +27,7 @@ _FILES = 8
 """The last ones are looked at."""
 _FEWEST_ROWS = 10_000
 _SHARE = 0.5
+_WINDOW = "struct<start:timestamp,end:timestamp>"
 _MOVED_WHOLE = ("distinct ", "collect_list(", "collect_set(")
 """Aggregates for which Spark moves the values of all rows to one task."""
 
@@ -59,7 +60,10 @@ def skewed_keys(
 
 
 def _keys(frame: DataFrame) -> Iterator[tuple[str, ...]]:
-    """Give the plain columns of every aggregation whose rows are moved."""
+    """Give the plain columns of every aggregation whose rows are moved, without its windows.
+
+    Rows that arrive together are mostly of one window, so a key has its share in each.
+    """
     for node in nodes_of(frame):
         if node.nodeName() == "Aggregate":
             told = [str(each.toString()) for each in listed(node.aggregateExpressions())]
@@ -69,7 +73,8 @@ def _keys(frame: DataFrame) -> Iterator[tuple[str, ...]]:
 
 
 def _is_column(expression: Any) -> bool:
-    return bool(expression.nodeName() == "AttributeReference")
+    is_window = str(expression.dataType().simpleString()) == _WINDOW
+    return bool(expression.nodeName() == "AttributeReference") and not is_window
 
 
 def _most_frequent(
