@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -10,12 +10,15 @@ from deltalake import write_deltalake
 from pyspark.sql import functions as F
 from tests.apps import READING, timed
 
+import millstream as ms
 from millstream.connectors.memory import Memory
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.run.rehearse import rehearse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.app import App
@@ -170,6 +173,48 @@ def test_state_that_nothing_bounds_is_warned_of_at_its_line(spark: SparkSession)
         ("paired", lines[paired] + 3),
         ("daily", lines[daily] + 2),
     }
+
+
+@ms.stateful(key="id", state="n BIGINT", emits="id BIGINT, n BIGINT")
+def presence(id: int, rows: Any, state: Any, timer: Any) -> Iterator[tuple[int, int]]:  # noqa: A002
+    state.n = (state.n or 0) + len(rows)
+    yield id, state.n
+
+
+def by_way_of(rows: DataFrame) -> DataFrame:
+    return presence(rows)
+
+
+def test_state_that_an_operator_keeps_for_ever_is_warned_of_whoever_calls_it(
+    spark: SparkSession,
+) -> None:
+    app = timed(Memory(READING))
+
+    @app.table()
+    def hidden(readings: DataFrame) -> DataFrame:
+        return by_way_of(readings)
+
+    @app.table()
+    def plain(readings: DataFrame) -> DataFrame:
+        return readings.transform(by_way_of)
+
+    @app.table()
+    def latest(readings: DataFrame) -> DataFrame:
+        return ms.join_as_of(readings, readings.select("id", "at"), on="id")
+
+    @app.table()
+    def recent(readings: DataFrame) -> DataFrame:
+        return ms.join_as_of(readings, readings.select("id", "at"), on="id", within="1 hour")
+
+    found = rehearse(app.graph, spark)
+
+    assert [(e.code, e.what.split("'")[-2]) for e in found] == [
+        ("STATE_KEPT_FOREVER", "hidden"),
+        ("STATE_KEPT_FOREVER", "plain"),
+        ("UNBOUNDED_STATE", "latest"),
+    ]
+    assert found[2].at
+    assert found[2].at.line == inspect.getsourcelines(latest)[1] + 2
 
 
 def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from millstream.check import warnings
 from millstream.errors import MillstreamError
 from millstream.lake.landing import Landing
 from millstream.model.dataset import Serve, Source
 from millstream.model.trigger import Trigger
+from millstream.operators.state.forever import noting_forever
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.alerts import hold_to_alert
@@ -23,7 +25,7 @@ from millstream.run.skew import skewed_keys
 from millstream.run.unbounded import unbounded_state
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -99,8 +101,9 @@ class _Stage:
             else:
                 hold_to_sinks(serve, answer(self._graph, serve.name, self._table))
             return
-        with made_by(self._graph) as made:
+        with made_by(self._graph) as made, noting_forever() as told:
             frame = answer(self._graph, dataset.name, self._stream if streaming else self._table)
+        self._warn(dataset, told)
         hold_to_declaration(dataset, frame)
         hold_to_alert(self._graph, dataset, frame)
         if streaming:
@@ -113,14 +116,23 @@ class _Stage:
         said = self._graph.trigger_of(serve)
         trigger = Trigger.parse(said)
         is_continuous = trigger.kind == "continuous"
-        with made_by(self._graph) as made:
+        with made_by(self._graph) as made, noting_forever() as told:
             frame = answer(self._graph, serve.name, self._rows if is_continuous else self._stream)
+        self._warn(serve, told)
         hold_to_sinks(serve, frame)
         self.found += unfit_operators(serve, trigger, said, frame, made)
         if not trigger.is_row_wise:
             hold_to_mode(serve, frame, serve.mode_in(trigger))
             self.found += unbounded_state(serve, frame, made)
             self._look_for_skew(serve, frame, made)
+
+    def _warn(
+        self, dataset: Table | Serve, told: Sequence[Callable[[str], MillstreamError]]
+    ) -> None:
+        """Pass on what operators tell, but for what is seen without calling functions."""
+        seen = {(error.code, error.at) for error in warnings(self._graph)}
+        made = (make(dataset.name) for make in told)
+        self.found += {str(e): e for e in made if (e.code, e.at) not in seen}.values()
 
     def _look_for_skew(
         self, dataset: Table | Serve, frame: DataFrame, made: Sequence[tuple[Location, DataFrame]]

@@ -5,18 +5,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from millstream.errors import UnboundedStateError
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
 from millstream.operators.columns import quoted, typed
 from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
+from millstream.operators.state.forever import keep_forever
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
@@ -130,6 +132,8 @@ class AsOf:
             note(KeptOperator(call, self._facts(), at))
         joined = run_keyed(both, Latest(self.age_us, self.is_inner), _ANSWERS)
         hold_for(timedelta())
+        if left.isStreaming and self.age_us is None:
+            keep_forever(partial(_unbounded, call=call, at=at))
         return joined.select(
             from_text(_EVENT, left, left.columns).alias("l"), self._reference().alias("r")
         ).select("l.*", *self._added())
@@ -186,6 +190,12 @@ class AsOf:
 
     def _added(self) -> list[Column]:
         return [quoted(n, "r").alias(called, metadata={}) for n, called in self.sides.names.items()]
+
+
+def _unbounded(dataset: str, *, call: str, at: Location) -> UnboundedStateError:
+    why = "a row of every key is kept for ever, as it may count for an event of any later time"
+    fix = 'say how old a row may be: within="1 day"; or let it be, if keys are few'
+    return UnboundedStateError(dataset, operator=call, why=why, fix=fix, at=at)
 
 
 def _told(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:

@@ -15,6 +15,7 @@ from millstream.errors import (
     StatefulRefusedError,
     StatefulTimeError,
     StatefulUnboundedError,
+    StateKeptForeverError,
 )
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
@@ -22,6 +23,7 @@ from millstream.operators.state.aside import around
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
+from millstream.operators.state.forever import keep_forever
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.kind import is_plain
 
@@ -71,6 +73,8 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
     elif declared.order == "event":
         hold_for(timedelta(), keeps_times=False)
+    if rows.isStreaming and not declared.is_bounded:
+        keep_forever(lambda by: StateKeptForeverError(declared.name, dataset=by, at=declared.at))
     if is_plain(declared.emits):
         return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
     told = run_keyed(ready, calls, _ANSWERS, keeping, initial)
