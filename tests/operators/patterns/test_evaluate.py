@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
@@ -167,3 +168,28 @@ def test_aggregates_leave_out_nulls_and_a_step_without_rows_has_none() -> None:
         compared = parse(text, {"a", "b"}).compared
         assert compared is not None
         assert judge(compared, scope).value([3], past.__getitem__) is wanted, text
+
+
+@pytest.mark.parametrize(
+    ("condition", "digits", "is_exact"),
+    [
+        ("d + a.d > 1", (38, 18), False),
+        ("d - 1 > a.d", (38, 18), False),
+        ("d - a.d > 0.5", (37, 18), True),
+        ("sum(a.d) + d > 1", (27, 2), True),
+        ("sum(a.d) + d > 1", (28, 2), False),
+        ("-d + a.d + 0.5 > 1", (36, 2), True),
+        ("-d + a.d + 0.5 > 1", (37, 2), False),
+        ("d > a.d", (38, 18), True),
+        ("d - 1 > a.d", (30, 25), True),
+    ],
+)
+def test_decimals_that_spark_would_round_are_refused(
+    condition: str, digits: tuple[int, int], is_exact: bool
+) -> None:
+    scope = Scope({("d",): (0, "decimal")}, {"a": 0}, {("d",): digits})
+    compared = parse(condition, {"a"}).compared
+    assert compared is not None
+
+    with nullcontext() if is_exact else pytest.raises(NotAConditionError, match="Spark rounds"):
+        judge(compared, scope)

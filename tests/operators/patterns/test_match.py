@@ -95,6 +95,7 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
     both = begun.step("big", "amount > 500")
     by_end = ms.pattern(key="ended", within="1 hour").step("small", "amount < 1")
     column: Any = F.col("amount") > 1
+    long = rows.selectExpr("*", "CAST(n AS DECIMAL(38,18)) AS d")
     faults: list[tuple[type[DeclarationError], Callable[[], object]]] = [
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "nope > 1"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "kind"))),
@@ -103,6 +104,8 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "place = small.place"))),
         (ConditionRefusedError, lambda: ms.match(rows, begun.step("b", "q.w.e.r.t > small.n"))),
         (ConditionRefusedError, lambda: begun.step("b", column)),
+        (ConditionRefusedError, lambda: ms.match(long, begun.step("b", "d + small.d > 1"))),
+        (ConditionRefusedError, lambda: ms.match(long, begun.step("b", "d - 1 > small.d"))),
         (PatternRefusedError, lambda: ms.absent(rows, begun)),
         (PatternRefusedError, lambda: ms.match(rows, begun.step("kind", "amount > 1"))),
         (PatternRefusedError, lambda: ms.match(rows, begun, after_match="skip")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,13 @@ Kind = Literal[
     "timestamp", "date", "interval", "null",
 ]  # fmt: skip
 
+Digits = tuple[int, int]
+"""How many digits a decimal has in all, and after the point."""
+
+_MOST_DIGITS = 38
+_SUM_GROWS = 10
+_WHOLE: Digits = (20, 0)
+"""Those of any integer, to Spark."""
 _NUMBERS = ("integer", "double", "float", "decimal")
 _MICROSECONDS = {
     "MICROSECOND": 1,
@@ -50,6 +57,8 @@ class Typed:
 
     kind: Kind
     value: Callable[[Seen, Past], Any]
+    digits: Digits | None = None
+    """Of a decimal, or of an integer that is written out, if they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ class Scope:
     """Where a column is in what is seen of a row."""
     steps: Mapping[str, int]
     """The numbers of steps."""
+    digits: Mapping[Path, Digits] = field(default_factory=dict)
+    """Those of columns that are decimals, as far as they are known."""
 
     def column(self, path: Path) -> Typed:
         """The value of a column; one of a step is that of its last row."""
@@ -77,7 +88,7 @@ class Scope:
         def current(now: Seen, _: Past) -> Any:
             return None if now[place] is None else read(now[place])
 
-        return Typed(kind, last if is_past else current)
+        return Typed(kind, last if is_past else current, self.digits.get(name))
 
 
 def judge(expression: exp.Expr, scope: Scope) -> Typed:
@@ -137,6 +148,7 @@ def _constant(node: Any, _: Scope) -> Typed:
 
     kind: Kind
     value: Any
+    digits: Digits | None = None
     if isinstance(node, exp.Null):
         kind, value = "null", None
     elif isinstance(node, exp.Boolean):
@@ -144,12 +156,14 @@ def _constant(node: Any, _: Scope) -> Typed:
     elif node.is_string:
         kind, value = "string", node.name
     elif node.is_int:
-        kind, value = "integer", int(node.name)
+        kind, value, digits = "integer", int(node.name), (len(node.name), 0)
     elif "e" in node.name.lower():
         kind, value = "double", float(node.name)
     else:
         kind, value = "decimal", Decimal(node.name)
-    return Typed(kind, lambda *_: value)
+        _, said, exponent = value.as_tuple()
+        digits = max(len(said), -exponent), -exponent
+    return Typed(kind, lambda *_: value, digits)
 
 
 def _interval(node: Any, _: Scope) -> Typed:
@@ -263,7 +277,22 @@ def _arithmetic(node: Any, scope: Scope) -> Typed:
         return _lifted(kind, lambda a, b: compute(float(a), float(b)), one, other)
     if kind == "decimal":
         compute = DIGITS.add if node.key == "add" else DIGITS.subtract
+        digits = _digits(one, other, carry=1, written=node.sql(dialect="spark"))
+        return replace(_lifted(kind, compute, one, other), digits=digits)
     return _lifted(kind, compute, one, other)
+
+
+def _digits(*parts: Typed, carry: int = 0, written: str) -> Digits | None:
+    """Give the digits that hold each of several decimals, and their sum if one is carried."""
+    every = [part.digits or (_WHOLE if part.kind == "integer" else None) for part in parts]
+    known = [digits for digits in every if digits is not None]
+    if len(known) < len(every):
+        return None
+    after = max(scale for _, scale in known)
+    most = max(precision - scale for precision, scale in known) + after + carry
+    if most > _MOST_DIGITS:
+        refuse(f"{written} may need {most} digits, and Spark rounds beyond {_MOST_DIGITS}")
+    return most, after
 
 
 def _result(key: str, one: Kind, other: Kind) -> Kind:
@@ -286,9 +315,8 @@ def _unary(node: Any, scope: Scope) -> Typed:
     if inner.kind not in _NUMBERS:
         refuse(f"{node.sql(dialect='spark')} is of {inner.kind}")
     if inner.kind == "decimal":
-        return _lifted(
-            "decimal", Decimal.copy_negate if node.key == "neg" else Decimal.copy_abs, inner
-        )
+        turned = Decimal.copy_negate if node.key == "neg" else Decimal.copy_abs
+        return replace(_lifted("decimal", turned, inner), digits=inner.digits)
     return _lifted(inner.kind, operator.neg if node.key == "neg" else abs, inner)
 
 
@@ -297,12 +325,14 @@ def _coalesce(node: Any, scope: Scope) -> Typed:
     kinds = {part.kind for part in parts} - {"null"}
     if len(kinds) > 1:
         refuse(f"coalesce is given {' and '.join(sorted(kinds))}")
+    given = [part for part in parts if part.kind == "decimal"]
+    digits = _digits(*given, written=node.sql(dialect="spark")) if given else None
 
     def first(now: Seen, past: Past) -> Any:
         found = (part.value(now, past) for part in parts)
         return next((value for value in found if value is not None), None)
 
-    return Typed(next(iter(kinds), "null"), first)
+    return Typed(next(iter(kinds), "null"), first, digits)
 
 
 def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
@@ -316,7 +346,11 @@ def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
     if name == "count" and node.find(exp.Star):
         return Typed("integer", lambda _, past: len(past(number)))
     # Inside, each row of the step stands for itself.
-    of_row = Scope({(step, *path): place for path, place in scope.columns.items()}, {})
+    of_row = Scope(
+        {(step, *path): place for path, place in scope.columns.items()},
+        {},
+        {(step, *path): digits for path, digits in scope.digits.items()},
+    )
     inner = typed_part(node.this, of_row)
     kind, fold = FOLDS[name](inner.kind, written)
 
@@ -324,7 +358,10 @@ def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
         values = [inner.value(row, past) for row in past(number)]
         return fold(values if name in ("first", "last") else [v for v in values if v is not None])
 
-    return Typed(kind, value)
+    digits = inner.digits if kind == "decimal" else None
+    if digits and name == "sum":
+        digits = min(digits[0] + _SUM_GROWS, _MOST_DIGITS), digits[1]
+    return Typed(kind, value, digits)
 
 
 _RULES: dict[str, Callable[[Any, Scope], Typed]] = {

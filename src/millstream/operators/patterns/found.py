@@ -36,7 +36,7 @@ def found(
         DeclarationError: Pattern, rows and selection do not fit together.
     """
     looked = Looked.at(rows, pattern)
-    program = compiled(pattern, looked.kinds())
+    program = compiled(pattern, looked.kinds(), looked.digits())
     steps = pattern.names if skip else tuple(_beginning(pattern))
     selection = Selection(select, at, steps) if select is not None else None
     carried = selection.columns(rows.columns) if selection else tuple(rows.columns)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from millstream.operators.patterns.condition import Condition, Path
-    from millstream.operators.patterns.evaluate import Kind, Past, Seen
+    from millstream.operators.patterns.evaluate import Digits, Kind, Past, Seen
     from millstream.operators.patterns.pattern import Pattern, Step, Variable
 
 _MOST_CONDITIONS = 62
@@ -118,12 +118,15 @@ class Program:
         return count + 1 if place.most is not None else min(count + 1, place.least)
 
 
-def compiled(pattern: Pattern, kinds: Mapping[Path, Kind]) -> Program:
+def compiled(
+    pattern: Pattern, kinds: Mapping[Path, Kind], digits: Mapping[Path, Digits] | None = None
+) -> Program:
     """Make a pattern ready to run.
 
     Args:
         pattern: The pattern.
         kinds: The types of the columns that are compared, in the order they are seen in.
+        digits: How many digits those have that are decimals.
 
     Raises:
         ConditionRefusedError: A comparison cannot be judged exactly as Spark does.
@@ -132,9 +135,10 @@ def compiled(pattern: Pattern, kinds: Mapping[Path, Kind]) -> Program:
     numbers = {variable.name: number for number, (variable, _) in enumerate(parsed)}
     columns = {path: (place, kind) for place, (path, kind) in enumerate(kinds.items())}
     steps = {name: numbers[name] for name in pattern.names}
+    scope = Scope(columns, steps, digits or {})
     kept: dict[str, Kept] = {}
     for variable, condition in parsed:
-        kept[variable.name] = _kept(numbers[variable.name], variable, condition, columns, steps)
+        kept[variable.name] = _kept(numbers[variable.name], variable, condition, scope)
     places = tuple(_place(step, kept) for step in pattern.steps)
     whole = frozenset(_referred(parsed, wholly=True))
     last = sorted({*_referred(parsed, wholly=False), *whole})
@@ -213,17 +217,11 @@ def compared_paths(pattern: Pattern, condition: Condition) -> Iterator[Path]:
             yield path
 
 
-def _kept(
-    number: int,
-    variable: Variable,
-    condition: Condition,
-    columns: Mapping[Path, tuple[int, Kind]],
-    steps: Mapping[str, int],
-) -> Kept:
+def _kept(number: int, variable: Variable, condition: Condition, scope: Scope) -> Kept:
     if condition.compared is None:
         return Kept(number, None)
     try:
-        return Kept(number, judge(condition.compared, Scope(columns, steps)).value)
+        return Kept(number, judge(condition.compared, scope).value)
     except NotAConditionError as error:
         raise ConditionRefusedError(
             variable.name, condition.text, why=str(error), at=variable.at

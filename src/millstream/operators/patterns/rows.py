@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location
     from millstream.operators.patterns.condition import Condition, Path
-    from millstream.operators.patterns.evaluate import Kind
+    from millstream.operators.patterns.evaluate import Digits, Kind
     from millstream.operators.patterns.pattern import Pattern, Variable
 
 _KINDS: dict[type[DataType], Kind] = {
@@ -132,7 +132,15 @@ class Looked:
         Raises:
             ConditionRefusedError: There is no such column, or its type cannot be compared exactly.
         """
-        found: dict[Path, Kind] = {}
+        return {path: _KINDS[type(kind)] for path, kind in self._types().items()}
+
+    def digits(self) -> dict[Path, Digits]:
+        """Give the digits of the decimals that are compared between rows."""
+        types = self._types().items()
+        return {p: (k.precision, k.scale) for p, k in types if isinstance(k, DecimalType)}
+
+    def _types(self) -> dict[Path, DataType]:
+        found: dict[Path, DataType] = {}
         for path in compared_columns(self.pattern):
             variable, condition = self._user_of(path)
             try:
@@ -142,7 +150,7 @@ class Looked:
             if type(kind) not in _KINDS:
                 why = f"{'.'.join(path)} is {kind.simpleString()}, which is not compared with steps"
                 raise _refused(variable, condition, why)
-            found[path] = _KINDS[type(kind)]
+            found[path] = kind
         return found
 
     def prepared(self, carried: Sequence[str]) -> DataFrame:
