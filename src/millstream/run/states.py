@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from millstream.lake.home import Home
     from millstream.model.dataset import Serve, Table
@@ -34,7 +35,7 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
         StateChangedError: The checkpoint holds another state.
     """
     file = home.states(query.name)
-    if _operator_with(home.checkpoint(query.name), f'"{EARLIER}'):
+    if _operators_with(home.checkpoint(query.name), f'"{EARLIER}'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
         raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
     if CheckpointLog(home.checkpoint(query.name)).planned >= 0 and file.exists():
@@ -72,7 +73,7 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     """Read the state that a function, or the query that calls it, has left after its last batch.
 
     One row for each key: its columns, those of its state, `_timers` and how many rows wait for
-    the watermark, `_waiting`.
+    the watermark, `_waiting`. If the query calls the function several times, each call has its own.
 
     Raises:
         UnknownStateError: Nothing by this name keeps state, or several do.
@@ -81,7 +82,7 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     found = [
         one
         for full, one in kept.items()
-        if name in (full, one[0], one[1].name) and _operator(home.checkpoint(one[0]), one[1].name)
+        if name in (full, one[0], one[1].name) and _operators(home.checkpoint(one[0]), one[1].name)
     ]
     if len(found) != 1:
         raise UnknownStateError(name, known=tuple(kept))
@@ -89,13 +90,18 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     checkpoint = home.checkpoint(query)
     if CheckpointLog(checkpoint).committed < 0:
         return decoded(spark.createDataFrame([], "packed BINARY"), state)
+    calls = (_packed(spark, checkpoint, o, state) for o in _operators(checkpoint, state.name))
+    return decoded(reduce(DataFrame.unionAll, calls), state)
+
+
+def _packed(spark: SparkSession, checkpoint: Path, operator: str, state: KeptState) -> DataFrame:
     parts = (
         spark.read.format("statestore")
-        .option("operatorId", _operator(checkpoint, state.name) or "0")
+        .option("operatorId", operator)
         .option("stateVarName", name_in_checkpoint(state.name))
         .load(str(checkpoint))
     )
-    return decoded(parts.select(F.col("user_map_value.packed")), state)
+    return parts.select(F.col("user_map_value.packed"))
 
 
 def _kept(home: Home) -> list[tuple[Path, KeptState]]:
@@ -108,16 +114,17 @@ def _kept(home: Home) -> list[tuple[Path, KeptState]]:
     ]
 
 
-def _operator(checkpoint: Path, function: str) -> str | None:
-    """Find the operator that keeps the state of a function."""
-    return _operator_with(checkpoint, f'"{name_in_checkpoint(function)}"')
+def _operators(checkpoint: Path, function: str) -> list[str]:
+    """Find the operators that keep the state of a function, one for each call."""
+    return _operators_with(checkpoint, f'"{name_in_checkpoint(function)}"')
 
 
-def _operator_with(checkpoint: Path, named: str) -> str | None:
-    """Find an operator by how a name of its state begins, in what Spark wrote of it."""
+def _operators_with(checkpoint: Path, named: str) -> list[str]:
+    """Find operators by how a name of their state begins, in what Spark wrote of them."""
+    found = []
     for operator in sorted((checkpoint / "state").glob("[0-9]*")):
         described = (file.read_bytes() for file in newest_described(operator))
         # The names are in JSON that is text in JSON.
         if any(named.encode() in text.replace(b"\\", b"") for text in described):
-            return operator.name
-    return None
+            found.append(operator.name)
+    return found

@@ -23,7 +23,7 @@ from millstream.errors import (
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
 from millstream.lake.log import facts_of
-from millstream.run.states import hold_to_states
+from millstream.run.states import hold_to_states, read_state
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
@@ -141,6 +141,34 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_function(spark: Spark
         assert caught.value.at is not None, kind
         assert "state" in caught.value.at.file, caught.value
     assert of_rate(order="arrival")(rate).isStreaming
+
+
+def test_the_state_of_every_call_of_a_function_is_read(
+    stream: Callable[..., Script], spark: SparkSession, home: Path
+) -> None:
+    app = ms.App("twice")
+
+    @ms.stateful(key="user", state="n BIGINT", emits="user STRING, n BIGINT", ttl="1 day")
+    def seen(user: str, rows: Sequence[Any], state: Any, timer: Any) -> Iterator[tuple[str, int]]:
+        state.n = (state.n or 0) + len(rows)
+        yield user, state.n
+
+    @app.source(event_time="at", watermark="1 second")
+    def hits() -> ms.Memory:
+        return ms.Memory("user STRING, at TIMESTAMP")
+
+    @app.table()
+    def both(hits: DataFrame) -> DataFrame:
+        return seen(hits.where("user = 'ann'")).union(seen(hits.where("user = 'bob'")))
+
+    with stream(app, home=home) as s:
+        for clock, user in (("12:00:00", "ann"), ("12:00:01", "bob"), ("12:01:00", "bob")):
+            s.send("hits", user=user, at=clock)
+            s.batch()
+        s.batch()
+
+        rows = read_state(spark, Home.at(home), "seen").select("user", "n").collect()
+        assert sorted(map(tuple, rows)) == [("ann", 1), ("bob", 1)]
 
 
 def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
