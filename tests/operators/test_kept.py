@@ -69,8 +69,8 @@ def twice(within: str = "10 minutes") -> Any:
     return lambda seen, known: one(seen, known).union(other(seen, known))
 
 
-def once(keys: Any = "k", within: str = "1 minute", *more: str) -> Any:
-    return lambda seen, _: ms.dedup(seen.selectExpr("*", *more), keys, within=within)
+def once(keys: Any = "k", within: str = "1 minute", more: str = "n AS m") -> Any:
+    return lambda seen, _: ms.dedup(seen.selectExpr("*", more), keys, within=within)
 
 
 def as_of(within: str | None = None, name: str = "name") -> Any:
@@ -92,9 +92,13 @@ CHANGES: dict[str, tuple[Any, Any, str]] = {
     "one of two": (twice(), matched(), "it is called no longer"),
     "keys": (once(), once(["k", "n"]), "keys was k string and is k string, n int"),
     "a while": (once(), once("k", "2 minutes"), "within was 1 minute and is 2 minutes"),
-    "a column more": (once(), once("k", "1 minute", "n + 1 AS m"), "columns was .*m int"),
+    "a type": (
+        once(more="n AS m"),
+        once(more="kind AS m"),
+        "'m' of the rows was int and is string",
+    ),
     "an age": (as_of(), as_of("1 minute"), "within was any age and is 1 minute"),
-    "reference": (as_of(), as_of(None, "length(name) AS name"), "right rows was .*name int"),
+    "reference": (as_of(), as_of(None, "length(name) AS name"), "'name' of the right .* is int"),
 }
 
 
@@ -124,6 +128,22 @@ def test_an_operator_that_is_declared_otherwise_is_refused_on_its_old_state(
         hold_to_states(kept(spark, after), query, place)
 
 
+def test_rows_that_are_kept_may_have_other_columns_of_which_none_has_another_type(
+    spark: SparkSession, home: Path
+) -> None:
+    place, query = Home.at(home), table("told", "seen")
+    hold_to_states(kept(spark, once(more="n AS m")), query, place)
+    offsets = place.checkpoint("told") / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text(OFFSETS)
+
+    for more in ("n AS o", "n AS p", "n AS m"):
+        hold_to_states(kept(spark, once(more=more)), query, place)
+    for more in ("kind AS m", "kind AS o", "kind AS p"):
+        with pytest.raises(StateChangedError, match="was int and is string"):
+            hold_to_states(kept(spark, once(more=more)), query, place)
+
+
 def test_a_run_with_another_pattern_is_refused_before_any_batch(
     stream: Callable[..., Script],
 ) -> None:
@@ -139,16 +159,16 @@ def test_a_run_with_another_pattern_is_refused_before_any_batch(
     assert "give the dataset a new name" in caught.value.fix
 
 
-def test_operators_go_on_from_their_state_where_only_names_in_the_answer_have_changed(
+def test_operators_go_on_from_their_state_where_names_have_changed_and_columns_come(
     stream: Callable[..., Script],
 ) -> None:
-    def version(select: str) -> ms.App:
+    def version(select: str, *more: str) -> ms.App:
         # What is deduplicated has no watermark: each operator has a table of its own.
         app = app_of(matched(select))
 
-        @app.table()
+        @app.table(evolve=True)
         def firsts(seen: DataFrame) -> DataFrame:
-            return ms.dedup(seen, "k", within="1 minute")
+            return ms.dedup(seen.selectExpr("*", *more), "k", within="1 minute")
 
         @app.table()
         def two(seen: DataFrame) -> DataFrame:
@@ -162,7 +182,7 @@ def test_operators_go_on_from_their_state_where_only_names_in_the_answer_have_ch
         s.batch()
         s.crash()
         s.restart()
-        s.upgrade_to(version("upper(k) AS k, c.n + 1 AS n"))
+        s.upgrade_to(version("upper(k) AS k, c.n + 1 AS n", "n + 1 AS m"))
         s.send("seen", k="x", at="12:00:20", kind="c", n=3)
         s.batch()
         s.send("seen", k="y", at="12:03:00", kind="z", n=3)
@@ -170,4 +190,4 @@ def test_operators_go_on_from_their_state_where_only_names_in_the_answer_have_ch
 
         assert s.table("told").rows("k", "n") == [("X", 4)]
         assert s.table("two").rows("k", "n") == [("x", 3)]
-        assert s.table("firsts").rows("k", "n") == [("x", 1)]
+        assert s.table("firsts").rows("k", "n", "m") == [("x", 1, None)]

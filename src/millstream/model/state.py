@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from millstream.model.schema import Schema, type_ddl
@@ -93,7 +93,9 @@ class KeptOperator:
     name: str
     """What users call, such as `ms.match`."""
     facts: Mapping[str, str]
-    """Each with what it is called: columns, lengths of time, steps."""
+    """Each with what it is called: keys, lengths of time, steps."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The types of the columns of rows that are kept: others may come, and these may go."""
     at: Location | None = field(default=None, compare=False)
     """The line of the user; it is not written down."""
 
@@ -107,15 +109,22 @@ class KeptOperator:
                 yield f"it has {what} anew: {has}"
             elif was != has:
                 yield f"{what} was {was} and is {has}"
+        for what, has in now.columns.items():
+            if (was := self.columns.get(what, has)) != has:
+                yield f"{what} was {was} and is {has}"
+
+    def grown(self, now: KeptOperator) -> KeptOperator:
+        """Add the columns of rows that it keeps from now on."""
+        return replace(now, columns={**self.columns, **now.columns})
 
     def to_json(self) -> dict[str, Any]:
         """Write it down."""
-        return {"operator": self.name, "facts": dict(self.facts)}
+        return {"operator": self.name, "facts": dict(self.facts), "columns": dict(self.columns)}
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> KeptOperator:
         """Read what was written."""
-        return KeptOperator(str(value["operator"]), value["facts"])
+        return KeptOperator(str(value["operator"]), value["facts"], value["columns"])
 
 
 Kept = KeptState | KeptOperator

@@ -38,6 +38,11 @@ def typed(rows: DataFrame, names: Sequence[str]) -> str:
     return ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in names)
 
 
+def types_of(rows: DataFrame, called: str) -> dict[str, str]:
+    """Tell the type of each column of rows, as a checkpoint is told what its state holds."""
+    return {f"{f.name!r} of {called}": f.dataType.simpleString() for f in rows.schema.fields}
+
+
 def free_name(name: str, taken: Iterable[str]) -> str:
     """Give a name that no column has; to Spark, great and small letters are the same.
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
-from millstream.operators.columns import quoted, typed
+from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.event_time import event_time, length_us
 from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
@@ -101,9 +101,8 @@ def once_within(
             "keys": typed(rows, keys),
             "within": to_text(timedelta(microseconds=within_us)),
             "the event time": name,
-            "columns": typed(rows, rows.columns),
         }
-        note(KeptOperator(_CALL, facts, at))
+        note(KeptOperator(_CALL, facts, types_of(rows, "the rows"), at))
     kept = run_keyed(told, Once(within_us), _ANSWERS)
     hold_for(timedelta())
     return kept.select(from_text("row", rows, rows.columns).alias("row")).select("row.*")

@@ -38,13 +38,12 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
     if _operators_with(home.checkpoint(query.name), f'"{EARLIER}'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
         raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
-    if CheckpointLog(home.checkpoint(query.name)).planned >= 0 and file.exists():
-        for was, now in zip_longest(read(file.read_text()), states):
-            if changes := _changes(was, now):
-                at = (now.at if isinstance(now, KeptOperator) else None) or query.at
-                name = (now or was).name
-                raise StateChangedError(name, query=query.name, changes=changes, at=at)
-        return
+    has_run = CheckpointLog(home.checkpoint(query.name)).planned >= 0
+    held = read(file.read_text()) if has_run and file.exists() else None
+    if held is not None:
+        states = [_gone_on(was, now, query) for was, now in zip_longest(held, states)]
+        if tuple(states) == held:
+            return
     if not states:
         file.unlink(missing_ok=True)
         return
@@ -57,9 +56,22 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
     temporary.replace(file)
 
 
-def _changes(was: Kept | None, now: Kept | None) -> tuple[str, ...]:
-    if was is None or now is None:
-        return ("it has come anew",) if was is None else ("it is called no longer",)
+def _gone_on(was: Kept | None, now: Kept | None, query: Table | Serve) -> Kept:
+    """Give what is kept from now on, if it can go on from what was."""
+    if was is None:
+        changes: tuple[str, ...] = ("it has come anew",)
+    else:
+        changes = _changes(was, now) if now else ("it is called no longer",)
+    if changes or now is None:
+        at = now.at if isinstance(now, KeptOperator) else None
+        name = next(kept.name for kept in (now, was) if kept)
+        raise StateChangedError(name, query=query.name, changes=changes, at=at or query.at)
+    if isinstance(was, KeptOperator) and isinstance(now, KeptOperator):
+        return was.grown(now)
+    return now
+
+
+def _changes(was: Kept, now: Kept) -> tuple[str, ...]:
     match was, now:
         case (KeptState(), KeptState()) if was.name == now.name:
             return tuple(was.changes(now))

@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from millstream.errors import UnboundedStateError
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
-from millstream.operators.columns import quoted, typed
+from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, Turn, run_keyed
 from millstream.operators.state.forever import keep_forever
@@ -129,7 +129,7 @@ class AsOf:
             _told(self._keyed, self.sides.on, self.sides.right_time, side=1)
         )
         if left.isStreaming:
-            note(KeptOperator(call, self._facts(), at))
+            note(self._kept(call, at))
         joined = run_keyed(both, Latest(self.age_us, self.is_inner), _ANSWERS)
         hold_for(timedelta())
         if left.isStreaming and self.age_us is None:
@@ -138,17 +138,17 @@ class AsOf:
             from_text(_EVENT, left, left.columns).alias("l"), self._reference().alias("r")
         ).select("l.*", *self._added())
 
-    def _facts(self) -> dict[str, str]:
+    def _kept(self, call: str, at: Location) -> KeptOperator:
         """What is kept of a key depends on."""
         sides = self.sides
         age = None if self.age_us is None else timedelta(microseconds=self.age_us)
-        return {
+        facts = {
             "on": typed(sides.left, sides.on),
             "within": "any age" if age is None else to_text(age),
             "the event times": f"{sides.left_time} and {sides.right_time}",
-            "columns of the left rows": typed(sides.left, sides.left.columns),
-            "columns of the right rows": typed(sides.right, sides.right.columns),
         }
+        columns = types_of(sides.left, "the left rows") | types_of(sides.right, "the right rows")
+        return KeptOperator(call, facts, columns, at)
 
     def at_once(self) -> DataFrame:
         """Join with reference rows that are all there."""

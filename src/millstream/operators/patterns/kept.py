@@ -36,10 +36,10 @@ def kept_of(
         "columns it compares": ", ".join(compared) or "none",
     }
     if skip is None:
-        return KeptOperator("ms.absent", facts, at)
+        return KeptOperator("ms.absent", facts, at=at)
     steps = {number: v.name for number, (v, _) in enumerate(pattern.conditions())}
     of = f"({steps[min(skip.variables)]})" if skip.variables else ""
-    return KeptOperator("ms.match", {**facts, "after_match": skip.policy + of}, at)
+    return KeptOperator("ms.match", {**facts, "after_match": skip.policy + of}, at=at)
 
 
 def _told(step: Step) -> str:
