@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from millstream.errors import base as errors
 from millstream.testing.kafka import Broker, Topics
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
@@ -46,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="--no-services"))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def _own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test conceals is concealed in its own errors alone."""
+    monkeypatch.setattr(errors, "_CONCEALED", dict(errors._CONCEALED))
 
 
 @pytest.fixture
