@@ -22,6 +22,7 @@ from millstream.errors import (
     Location,
     OvertakenError,
     PortTakenError,
+    PythonLateError,
     QueryStoppedError,
     ReceiverFailedError,
     RecordsLostError,
@@ -108,6 +109,7 @@ SAMPLES = (
     SparkFailedError(
         "paid", condition="PYTHON", cause="ValueError: 13", log=f"{HOME}/logs/spark.log"
     ),
+    PythonLateError("visits", log=f"{HOME}/logs/spark.log"),
     DriverLostError(log=f"{HOME}/logs/spark.log"),
     UnexpectedError("RuntimeError: boo", trace=f"{CACHE}/logs/trace-20260501T120041-4711.txt"),
     QueryStoppedError(["paid", "orders"], stale=["daily"]),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame, functions as F
@@ -15,7 +16,10 @@ from millstream.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from millstream.testing import Script
 
@@ -179,3 +183,37 @@ def test_bad_use_is_told_with_a_fix(stream: Stream) -> None:
         s.crash()
         with pytest.raises(DriverDeadError, match=r"batch\(\) needs a driver"):
             s.batch()
+
+
+def test_python_that_starts_too_late_is_started_again(
+    stream: Stream, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = ms.App("counted")
+    app.source(name="words")(lambda: ms.Memory("word STRING"))
+
+    @ms.stateful(key="word", state="n BIGINT", emits="word STRING, n BIGINT", order="arrival")
+    def count(
+        word: str, rows: tuple[Any, ...], state: Any, _timer: ms.Timer
+    ) -> Iterator[tuple[str, int]]:
+        state.n = (state.n or 0) + len(rows)
+        yield word, state.n
+
+    @app.table()
+    def counts(words: DataFrame) -> DataFrame:
+        return count(words)
+
+    began, slow = tmp_path / "began", tmp_path / "python"
+    slow.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *driver_worker*) [ -e {began} ] || {{ touch {began}; sleep 11; }};; esac\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    slow.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(slow))
+
+    with stream(app) as s:
+        s.send("words", word="mill")
+        s.batch()
+
+        assert began.exists()
+        assert s.table("counts").rows("word", "n") == [("mill", 1)]

@@ -357,6 +357,21 @@ class SparkFailedError(ClusterError):
         )
 
 
+class PythonLateError(ClusterError):
+    """Python did not start in the time that Spark gives it."""
+
+    code = "PYTHON_LATE"
+    transient = True
+
+    def __init__(self, query: str, *, log: str) -> None:
+        super().__init__(
+            f"query {query!r}: Python did not start within the 10 seconds that Spark gives it; "
+            "what was committed is safe",
+            fix="the run tries again by itself; give the machine less to do at once, "
+            f"or look in {log} for why Python cannot start",
+        )
+
+
 class DriverLostError(ClusterError):
     """The JVM went away."""
 

@@ -16,6 +16,7 @@ from millstream.errors import (
     BrokerLostError,
     DriverLostError,
     MillstreamError,
+    PythonLateError,
     RecordsLostError,
     SparkFailedError,
     StorageFullError,
@@ -38,6 +39,7 @@ _BROKER_SILENT = (
     "org.apache.kafka.common.errors.TimeoutException",
     "Cannot fetch record for offset",
 )
+_PYTHON_LATE = "Python worker failed to connect back"
 _KAFKA_DATA_LOSS = "Some data may have been lost because they are not available in Kafka any more"
 
 
@@ -69,6 +71,11 @@ def _spoken(error: BaseException) -> tuple[str, str]:
         return error.getCondition() or type(error).__name__, words_of(error)
     kind = "JVM" if isinstance(error, Py4JError) else type(error).__name__
     return kind, (told.strip().splitlines() or [""])[0]
+
+
+def is_python_late(error: BaseException) -> bool:
+    """Whether Spark did not wait any longer for Python to start."""
+    return _PYTHON_LATE in str(error)
 
 
 def lost_driver(log: str, *, within_s: float = 0) -> DriverLostError | None:
@@ -104,6 +111,8 @@ def _of_the_surroundings(
 ) -> MillstreamError | None:
     if _is_full_disk(error):
         return StorageFullError(str(home.path))
+    if is_python_late(error):
+        return PythonLateError(query, log=log_of_jvm(home.logs))
     told = str(error)
     if any(words in told for words in _BROKER_SILENT):
         return BrokerLostError(query, at=at)

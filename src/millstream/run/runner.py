@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
@@ -31,7 +32,7 @@ from millstream.operators.state.hold import noting_holds
 from millstream.run.alerts import Alerts, hold_to_alert
 from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.run.changes import ChangeLog, Changes
-from millstream.run.failure import explain
+from millstream.run.failure import explain, is_python_late
 from millstream.run.files import ReadFiles
 from millstream.run.frontier import StreamFrontier, following
 from millstream.run.idle import IdleSources, InputWatermark, machine_clock
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from millstream.run.query import Launch
 
 _LOOK_EVERY_S = 0.02
+_TRIES = 4
+"""How often Python may be late in a script, on a machine that has much else to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +170,7 @@ class Runner:
         for supervised in self.queries:
             if not self._has_input(supervised.query) or not due(supervised):
                 continue
-            running, is_followed = supervised.running, supervised.query.kind == "recompute"
-            if not running.is_active and not is_followed:
-                running.start(_as_drained(supervised.trigger))
-            running.drain()
+            _drain(supervised)
             self._idle.settle(supervised)
         self._alerts.drain()
 
@@ -408,6 +408,17 @@ class Runner:
                 self._tell(Event("stale", other.query.name, f"because {name!r} stopped"))
 
 
-def _as_drained(trigger: Trigger) -> Trigger:
-    """Have a query that waits for its interval run when it is asked to, and end."""
-    return trigger if trigger.kind == "default" else Trigger("once")
+def _drain(supervised: Supervised) -> None:
+    """Have a query take in what is there; one that waits for its interval then ends."""
+    running, is_default = supervised.running, supervised.trigger.kind == "default"
+    for left in reversed(range(_TRIES)):
+        if not running.is_active and supervised.query.kind != "recompute":
+            running.start(supervised.trigger if is_default else Trigger("once"))
+        try:
+            running.drain()
+        except PySparkException as error:
+            if not left or not is_python_late(error):
+                raise
+            running.stop()
+        else:
+            return
