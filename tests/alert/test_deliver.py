@@ -400,7 +400,7 @@ def test_while_it_runs_it_tells_at_once_and_one_that_hangs_does_not_hold_up_the_
     scene.at = time.time()
     with Hook() as slow:
         slow.replies.append(Reply(hangs=True))
-        to = (ms.Webhook(slow.address, timeout="1 second"), ms.Webhook(hook.address))
+        to = (ms.Webhook(slow.address, timeout="3 seconds"), ms.Webhook(hook.address))
         driver = scene.driver(alert(*to))
         driver.start()
         scene.commit(row("o1"))
@@ -439,19 +439,19 @@ def test_the_end_of_a_run_does_not_wait_for_every_notice_of_a_destination_that_h
 def test_a_run_that_is_stopped_leaves_what_a_slow_destination_does_not_take_in_time(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliver, "_WAITS_AT_END_S", 0.5)
+    monkeypatch.setattr(deliver, "_WAITS_AT_END_S", 2.0)
     monkeypatch.setattr(LogCourier, "tell", lambda *_: time.sleep(0.1))
-    scene.commit(*[row(f"o{n}") for n in range(60)])
+    scene.commit(*[row(f"o{n}") for n in range(200)])
     driver = scene.driver(alert(ms.Log()))
     driver.start()
     began = time.monotonic()
 
     driver.close()
 
-    assert time.monotonic() - began < 5, "sixty take six seconds"
+    assert time.monotonic() - began < 15, "two hundred take twenty seconds"
     left = states(scene)
     assert left["delivered"] > 0
-    assert left["pending"] > 30
+    assert left["pending"] > 100
 
 
 def test_a_destination_that_fails_is_left_alone_and_then_told_everything(

@@ -126,7 +126,7 @@ def test_a_server_that_drips_is_cut_off_in_time(tmp_path: Path) -> None:
     server.close()
     assert refusal is not None
     assert "no answer within 0.3 s" in str(refusal)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 8, "the whole answer takes eleven seconds"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_redirection_to_a_private_address_is_refused(
 ) -> None:
     hook.replies.append(Reply(307, {"Location": f"http://{host}:9/latest/meta-data"}))
 
-    refusal = told(ms.Webhook(hook.address, timeout="1 second"), tmp_path)
+    refusal = told(ms.Webhook(hook.address), tmp_path)
 
     assert refusal is not None
     assert not refusal.again

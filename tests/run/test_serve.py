@@ -84,7 +84,7 @@ def test_rows_are_printed_where_the_app_runs(
     app.run(once=True, fail_fast=True)
 
     printed, until = "", time.monotonic() + 60
-    while "|4711|" not in printed and time.monotonic() < until:
+    while "|4711|\n+----+\n" not in printed and time.monotonic() < until:
         time.sleep(0.1)
         printed += capsys.readouterr().err
     assert "Batch: 0\n" in printed

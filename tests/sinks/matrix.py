@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 KINDS = {
     "delta": "Delta",
@@ -102,12 +102,12 @@ class Trial:
         return self.findings
 
     def _overtake(self) -> None:
-        with self._driver() as paused:
+        with self._driver() as paused, killed_at_end(paused):
             _hear_taken(paused)
             time.sleep(self._chance.uniform(0, 0.2))
             paused.send_signal(signal.SIGSTOP)
             before = self._log.read("committed")
-            with self._driver() as later:
+            with self._driver() as later, killed_at_end(later):
                 until, is_paused = time.monotonic() + 8, True
                 while self._log.read("committed") < before + 4:
                     assert later.poll() is None, "the later driver did not go on"
@@ -118,7 +118,6 @@ class Trial:
                     time.sleep(0.02)
                 paused.send_signal(signal.SIGCONT)
                 self.findings.stale += paused.wait(_STARTS_WITHIN_S) != OVERTAKEN
-                later.kill()
 
     def _driver(self, *, up_to: int = _FAR, dies_at: str = "") -> subprocess.Popen[bytes]:
         self._epoch += 1
@@ -148,6 +147,15 @@ class Trial:
     @property
     def _sink(self) -> object:
         return sink_of(self._kind, self._place)
+
+
+@contextmanager
+def killed_at_end(driver: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a driver whatever happens: one that is paused would never end by itself."""
+    try:
+        yield
+    finally:
+        driver.kill()
 
 
 def _hear_taken(driver: subprocess.Popen[bytes]) -> None:

@@ -125,7 +125,7 @@ def test_a_wrong_password_is_told_as_such_and_the_right_one_lets_in(
         }
         return sink(servers=f"{HOST}:{broker.secured_port}", options=options)
 
-    monkeypatch.setattr(store_broker, "_ANSWERS_WITHIN_S", 2.0)
+    monkeypatch.setattr(store_broker, "_ANSWERS_WITHIN_S", 5.0)
     with pytest.raises(StoreLoginError) as refused:
         opened(secured("open"), mode="append")
     monkeypatch.undo()

@@ -195,6 +195,8 @@ def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_told(
             reader._db.execute(f"SET {word}_timeout TO {ms}")
             with pytest.raises(StoreUnreachableError, match=f"due to {word} timeout"):
                 reader.get({"id": 1})
+    reader._db.execute("SET lock_timeout TO '3s'")
+    reader._db.execute("SET statement_timeout TO '5s'")
     assert reader.get({"id": 1}) == {"id": 1, "text": "a"}
     reader.close()
 
@@ -216,10 +218,10 @@ def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
 def test_a_look_up_on_a_server_that_hangs_is_given_up(
     postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_ANSWERED_WITHIN_S", 0.3)
     sink = Sink(postgres.dsn, table=name, key="id")
     put(opened(sink), 0, table({"id": 1, "text": "a"}))
     reader: Any = sink.reader("items")
+    monkeypatch.setattr(session, "_ANSWERED_WITHIN_S", 0.3)
     process = reader._db.info.backend_pid
 
     os.kill(process, signal.SIGSTOP)

@@ -35,7 +35,10 @@ def run_python(code: str, log_dir: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.spark
 def test_a_second_open_takes_the_running_session(spark: SparkSession) -> None:
-    again = open_session("again", conf={"spark.sql.shuffle.partitions": "2"})
+    partitions = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(partitions) or ""
+    again = open_session("again", conf={partitions: "2"})
+    spark.conf.set(partitions, before)
 
     assert again.sparkContext is spark.sparkContext
     assert again.sparkContext.appName == "tests"

@@ -360,6 +360,7 @@ def test_a_run_that_was_ended_goes_on_with_the_trials_it_had_still_to_do(
         return TrialReport(subject.app, rows=1, batches=1, outcomes=(), findings=Findings())
 
     monkeypatch.setattr(program, "_trial", note)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
     file = str(tmp_path / "chaos.json")
     asked = ("--apps", ETL, ETL, "--points", "8", "--seed", "7", "--json", file)
     with pytest.raises(KeyboardInterrupt):

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def test_a_port_is_given_once_and_not_if_another_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as given:
         monkeypatch.setattr(server, "_CLAIMS", given)
-        one, other, heard = free_ports(3)
+        one, other, heard, claimed = free_ports(4)
     with ExitStack() as claims, socket.create_server((HOST, heard)):
         monkeypatch.setattr(server, "_CLAIMS", claims)
-        [claimed] = free_ports(1)
+        assert server._is_claimed(claimed)
         monkeypatch.setattr(server, "_PORTS", (claimed, heard, one, other))
 
         found = free_ports(2)

@@ -28,6 +28,8 @@ _PASSWORDS = (
         re.IGNORECASE,
     ),
 )
+_ESCAPED = re.compile(r"\\(.)")
+"""A character of a password that would otherwise end it."""
 _KNOWN = re.compile(r"\s*([A-Za-z][\w+.-]*://|\w+\s*=)")
 """How an address begins in which a password can be told from the rest."""
 
@@ -51,8 +53,9 @@ def guarded(address: str) -> str:
     shown = address
     for pattern in _PASSWORDS:
         for found in pattern.finditer(address):
-            conceal(found["password"], _HIDDEN)
-            conceal(unquote(found["password"]), _HIDDEN)
+            written = found["password"]
+            for password in (written, unquote(written), _ESCAPED.sub(r"\1", written)):
+                conceal(password, _HIDDEN)
         shown = pattern.sub(rf"\g<before>{_HIDDEN}\g<after>", shown)
     return address if shown == address else Secret(address, shown)
 

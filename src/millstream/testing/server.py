@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HOST = "127.0.0.1"
-_STOPS_WITHIN_S = 10.0
+_STOPS_WITHIN_S = 60.0
 _LOOK_EVERY_S = 0.02
 _PORTS = range(20_000, 32_768)
 """Below those that Linux and macOS give to whoever lets them choose."""
