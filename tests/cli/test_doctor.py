@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.doctor import machine
 from millstream.lake.home import Home
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ def without_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MILLSTREAM_PROFILE", raising=False)
 
 
-def test_without_an_app_only_the_machine_is_looked_at(millstream: Callable[..., Outcome]) -> None:
+def test_without_an_app_only_the_machine_is_looked_at(
+    millstream: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "_NAME_WITHIN_S", 60)
+    monkeypatch.setattr(machine, "_ANSWERS_WITHIN_S", 120)
     outcome = millstream("doctor", "--json")
 
     told = json.loads(outcome.out)

@@ -55,6 +55,8 @@ def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    for forced in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(forced, raising=False)
 
     with LiveFace() as face:
         face.show([replace(ORDERS, verdicts={"late": 4}, state="restarting")])

@@ -45,7 +45,7 @@ bootstrap_servers = "${CANARY}"
 topic = "orders-${CANARY}"
 options."kafka.sasl.jaas.config" = "password='${CANARY}'"
 """
-CANARY = "canary-4711.invalid:1"
+CANARY = "canary-xyzzy.invalid:1"
 
 
 @pytest.fixture(autouse=True)
@@ -246,4 +246,4 @@ def test_nothing_that_is_written_tells_a_secret(
     ]
     seen = "\n".join([*told, *written, caplog.text])
     assert "${CANARY}" in seen
-    assert "4711" not in seen
+    assert "xyzzy" not in seen

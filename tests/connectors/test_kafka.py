@@ -215,7 +215,7 @@ def test_a_broker_killed_while_the_app_reads_costs_no_row_and_doubles_none(
     limited = {"maxOffsetsPerTrigger": 25}
     app = app_of(Kafka("killed", broker.servers, schema="n INT", options=limited), tmp_path)
 
-    app.start()
+    app.start(trigger="1 second")
     wait_until(lambda: entry_of(app).input >= 50)
     broker.kill()
     landed_at_kill = entry_of(app).input
@@ -236,7 +236,8 @@ def test_an_outage_of_the_broker_is_told_and_the_query_goes_on_when_it_is_over(
 ) -> None:
     topics.create("outage")
     topics.send("outage", *numbered(range(3)))
-    connector = Kafka("outage", broker.servers, schema="n INT", options=IMPATIENT)
+    soon = {"kafka.request.timeout.ms": 3000, "kafka.default.api.timeout.ms": 6000}
+    connector = Kafka("outage", broker.servers, schema="n INT", options=soon)
     app = app_of(connector, tmp_path)
     told: list[Event] = []
     running = app.open({}, tell=told.append)

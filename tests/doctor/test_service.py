@@ -9,6 +9,7 @@ from tests.graphs import graph, serve, source
 from millstream.connectors.kafka import Kafka
 from millstream.doctor import look_at_services
 from millstream.settings.secret import Secret
+from millstream.testing.server import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,24 +21,20 @@ def server() -> Iterator[str]:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-@pytest.fixture
-def nobody() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return f"127.0.0.1:{listening.getsockname()[1]}"
-
-
-def test_every_server_of_a_source_is_called(server: str, nobody: str) -> None:
-    app = graph(source("orders", connector=Kafka("orders", f"{server}, {nobody},nonsense")))
+def test_every_server_of_a_source_is_called(server: str, nobody: int) -> None:
+    gone = f"{HOST}:{nobody}"
+    app = graph(source("orders", connector=Kafka("orders", f"{server}, {gone},nonsense")))
 
     up, down, wrong = look_at_services(app, master="local[*]")
 
     assert (up.subject, up.state, up.what) == ("source orders", "ok", f"{server} answers")
-    assert (down.state, down.what) == ("bad", f"{nobody} does not answer: Connection refused")
+    assert (down.state, down.what) == ("bad", f"{gone} does not answer: Connection refused")
     assert (wrong.state, wrong.fix) == ("bad", "write host:port")
 
 
-def test_a_server_from_the_environment_is_not_named(nobody: str) -> None:
-    app = graph(source("orders", connector=Kafka("orders", Secret(nobody, "${SERVERS}"))))
+def test_a_server_from_the_environment_is_not_named(nobody: int) -> None:
+    servers = Secret(f"{HOST}:{nobody}", "${SERVERS}")
+    app = graph(source("orders", connector=Kafka("orders", servers)))
 
     [found] = look_at_services(app, master="local[*]")
 

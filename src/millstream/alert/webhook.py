@@ -161,7 +161,7 @@ def _signing_key(secret: str) -> bytes | None:
 def guarded_url(url: str) -> str:
     """Have an address printed as its host alone, here and in whatever errors tell.
 
-    >>> print(guarded_url("https://me:hunter2@hooks.example/T0AB12345/x?token=1234"))
+    >>> print(guarded_url("https://me:hunter2@hooks.example/T0AB12345/x?token=oyster"))
     https://hooks.example/***
     """
     if isinstance(url, Secret):
