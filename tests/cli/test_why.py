@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from millstream.loading import load_without_spark
 from millstream.model.dataset import Table
 from millstream.plan.windows import Window, windows_of
 from millstream.run.lease import Lease
-from millstream.views.why import SourceTimeView, WhyView, closing_of, slowest, speed_of
+from millstream.views.why import SourceTimeView, WhyView, closing_of, slowest, speed_of, waiting_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
     assert [s["name"] for s in found["sources"]] == ["orders", "returns"]
     [closing] = found["closing"]
     assert closing == {
+        "kind": "window",
         "length": "PT300S",
         "ends": "2026-01-01T12:05:00+00:00",
         "needs": "2026-01-01T12:07:00+00:00",
@@ -113,7 +115,7 @@ def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Ho
 
     assert "no driver" not in hours + cheap + sold
     assert "the window of 1 hour that ends at 2026-01-01 13:00 comes when orders gives" in hours
-    assert "    at its speed of late: about " in hours
+    assert "    at its speed of late" in hours
     assert "prices has no event time: its rows are given as they come, and none is final" in cheap
     assert "orders is complete to 2026-01-01 12:09 by its rows: that holds the watermark" in sold
 
@@ -121,10 +123,13 @@ def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Ho
 def test_a_source_that_has_stopped_is_told(shop: Home, capsys: pytest.CaptureFixture[str]) -> None:
     graph = load_without_spark("app.py").graph
 
+    show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) - timedelta(hours=3)))
+    assert "    at its speed of late: about " in capsys.readouterr().out
     show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) + timedelta(hours=3)))
 
     told = capsys.readouterr().out
-    assert re.search(r"that was due (2 h 59 min|3 h) ago: it has slowed down or stopped\n", told)
+    due = r"that was due (2 h 59 min|3 h( \d+ s)?) ago: it has slowed down or stopped\n"
+    assert re.search(due, told)
     assert '    idle="10 minutes" on orders lets the clock go on without its rows' in told
 
 
@@ -172,10 +177,30 @@ def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
     )
 
     closing = closing_of(Window(5 * MINUTE, 5 * MINUTE), NOON + 7 * MINUTE, holder)
+    [waiting] = waiting_of(10 * MINUTE, NOON - 3 * MINUTE, holder)
 
     assert (closing.ends, closing.needs) == (NOON + 10 * MINUTE, NOON + 11 * MINUTE)
     assert closing.by_rows_at == NOON + 5.5 * MINUTE
     assert closing.by_clock_at is None
+    assert (waiting.ends, waiting.needs) == (NOON + 18 * MINUTE, NOON + 19 * MINUTE)
+    assert waiting.by_rows_at == NOON + 9.5 * MINUTE
+    assert [*waiting_of(10 * MINUTE, NOON + 8 * MINUTE, holder)] == []
+
+
+def test_what_waits_for_more_is_told_to_people(
+    shop: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = WhyView.of(shop, load_without_spark("app.py").graph, "sold")
+    [source] = view.sources
+    [waiting] = waiting_of(120 * MINUTE, NOON, source)
+
+    show(replace(view, closing=(waiting,)))
+
+    assert capsys.readouterr().out.splitlines()[4:6] == [
+        "  a row waits up to 2 hours of event time for what may follow it",
+        "  what began by 2026-01-01 12:10 is final when orders gives an event of "
+        "2026-01-01 14:11 or later",
+    ]
 
 
 def test_windows_are_found_where_they_are_written_plainly() -> None:

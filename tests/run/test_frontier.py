@@ -19,6 +19,7 @@ from millstream.model.schema import Schema
 from millstream.operators.state.hold import Hold
 from millstream.run.event_time import Orders
 from millstream.run.frontier import StreamFrontier
+from millstream.views.why import WhyView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,3 +191,30 @@ def test_a_version_has_the_frontier_it_had(home: Path, inputs: dict[str, FencedT
         app.frontier("a", version=4)
     with pytest.raises(UnknownTableError):
         app.frontier("c")
+
+
+@pytest.mark.spark
+def test_how_long_a_row_waits_for_what_may_follow_it_is_told(stream: Stream, home: Path) -> None:
+    app = ms.App("shop")
+    app.source(name="orders", event_time="at", watermark="1 minute")(
+        lambda: ms.Memory("id BIGINT, at TIMESTAMP, kind STRING")
+    )
+    order = ms.pattern(key="id", within="2 hours").step("placed", "kind = 'placed'")
+    app.table(name="missed")(
+        lambda orders: ms.absent(orders, order.step("shipped", "kind = 'shipped'"))
+    )
+    app.table(name="once")(lambda orders: ms.dedup(orders, "id", within="5 minutes"))
+    with stream(app, home=home) as s:
+        s.send("orders", id=1, at="12:00:00", kind="placed")
+        s.batch()
+        s.send("orders", id=2, at="15:00:00", kind="placed")
+        s.batch()
+        s.batch()
+
+    waits = [WhyView.of(Home.at(home), app.graph, name).closing for name in ("missed", "once")]
+
+    [[wait], nothing] = waits
+    assert (wait.kind, wait.length) == ("wait", timedelta(hours=2))
+    assert wait.ends == NOON + timedelta(hours=5)
+    assert wait.needs == NOON + timedelta(hours=5, minutes=1)
+    assert nothing == ()

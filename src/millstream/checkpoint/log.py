@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry")
 
+WAITING = frozenset({"transformWithStateInPandasExec", "symmetricHashJoin"})
+"""Operators that may keep a row beyond the watermark: keyed state in Python, and joins by a time
+bound. Ours tell for how long; of a join in Spark's own words nobody does."""
+
 # A file may be stamped a moment after it was listed; Spark stores whole milliseconds.
 _MTIME_SLACK_MS = 1000
 

@@ -101,10 +101,14 @@ def _held(view: WhyView, holder: SourceTimeView) -> str:
 
 
 def _closing(closing: ClosingView, view: WhyView) -> Iterator[str]:
-    window = f"the window of {to_text(closing.length)} that ends at {text.moment(closing.ends)}"
-    verb = "comes" if view.mode == "append" else "is final"
+    if closing.kind == "window":
+        window = f"the window of {to_text(closing.length)} that ends at {text.moment(closing.ends)}"
+        told = f"{window} {'comes' if view.mode == 'append' else 'is final'}"
+    else:
+        yield f"a row waits up to {to_text(closing.length)} of event time for what may follow it"
+        told = f"what began by {text.moment(closing.ends - closing.length)} is final"
     needs = text.moment(closing.needs)
-    yield f"{window} {verb} when {view.held_by} gives an event of {needs} or later"
+    yield f"{told} when {view.held_by} gives an event of {needs} or later"
     if closing.by_rows_at is None:
         yield "  when that is cannot be told: it takes two batches to know its speed"
     elif closing.by_rows_at >= view.now:

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import TimestampType
 
 from millstream.check.tables import stored_inputs
+from millstream.checkpoint import WAITING
 from millstream.lake.frontier import NOTHING_YET, Publication, least
 from millstream.lake.log import facts_of
 from millstream.model.dataset import Following, Source
@@ -39,10 +40,6 @@ _HOLDING = {"stateStoreSave", "sessionWindowStateStoreSaveExec"}
 _PASSING = {"dedupe", "dedupeWithinWatermark"}
 """Operators that keep state and give rows at once."""
 
-_TELLING = {"transformWithStateInPandasExec", "symmetricHashJoin"}
-"""Keyed state in Python, and joins by a time bound: our operators tell how long they hold a row. Of
-a join in Spark's own words nobody does."""
-
 
 class StreamFrontier:
     """The frontier of a table that a streaming query writes."""
@@ -65,7 +62,7 @@ class StreamFrontier:
         operators, offsets = self._log.operators, self._log.offsets(batch)
         passed = offsets.watermark_ms * 1000 or NOTHING_YET
         if others := [name for name in operators if name not in _HOLDING | _PASSING]:
-            if len(others) != len(self._held) or not _TELLING.issuperset(others):
+            if len(others) != len(self._held) or not WAITING.issuperset(others):
                 return Publication()
             longest = sum((hold.longest for hold in self._held), timedelta())
             told = passed if passed == NOTHING_YET else passed - longest // _MICROSECOND

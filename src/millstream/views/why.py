@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from millstream.checkpoint import CheckpointLog
+from millstream.checkpoint import WAITING, CheckpointLog
 from millstream.errors import UnknownDatasetError
 from millstream.lake.frontier import moment
-from millstream.lake.log import commits
+from millstream.lake.log import commits, facts_of
 from millstream.model.dataset import Source, Table, View
 from millstream.model.duration import parse_duration
 from millstream.plan.windows import windows_of
@@ -18,7 +18,7 @@ from millstream.run.lease import holder_of
 from millstream.views.status import StandingView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from millstream.lake.home import Home
     from millstream.lake.log import Commit
@@ -78,8 +78,9 @@ class SourceTimeView:
 
 @dataclass(frozen=True, slots=True)
 class ClosingView:
-    """The next window to be final."""
+    """The next window to be final, or the wait of what began with the last event."""
 
+    kind: Literal["window", "wait"]
     length: timedelta
     ends: datetime
     needs: datetime
@@ -134,6 +135,8 @@ class WhyView:
         reached = complete_to or _watermark(home, name) or (holder and holder.complete_to)
         found = windows_of(graph, name)
         closing = [closing_of(w, reached, holder) for w in found if reached and holder]
+        if complete_to and holder and (waits := _waits(home, name)):
+            closing += waiting_of(waits, complete_to, holder)
         return WhyView(
             graph.app,
             name,
@@ -174,14 +177,39 @@ def speed_of(batches: Sequence[Commit]) -> float | None:
 
 def closing_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
     """Say what makes the next window final."""
-    ends = window.first_end_after(reached)
+    return _closing("window", window.length, window.first_end_after(reached), holder)
+
+
+def waiting_of(
+    longest: timedelta, complete_to: datetime, holder: SourceTimeView
+) -> Iterator[ClosingView]:
+    """Say what ends the wait for what may follow the last event, if that waits."""
+    if holder.greatest_event_time and complete_to < holder.greatest_event_time:
+        yield _closing("wait", longest, holder.greatest_event_time + longest, holder)
+
+
+def _closing(
+    kind: Literal["window", "wait"], length: timedelta, ends: datetime, holder: SourceTimeView
+) -> ClosingView:
     needs = ends + parse_duration(holder.watermark or "0 s")
     by_rows = None
     if holder.speed and holder.last_rows_at and holder.greatest_event_time:
         seconds = (needs - holder.greatest_event_time).total_seconds() / holder.speed
         by_rows = holder.last_rows_at + timedelta(seconds=max(seconds, 0))
     by_clock = needs + parse_duration(holder.idle) if holder.idle else None
-    return ClosingView(window.length, ends, needs, by_rows, by_clock)
+    return ClosingView(kind, length, ends, needs, by_rows, by_clock)
+
+
+def _waits(home: Home, name: str) -> timedelta | None:
+    """Say for how long, beyond the watermark, a query keeps a row for what may follow it."""
+    log, facts = CheckpointLog(home.checkpoint(name)), facts_of(home.table(name))
+    if facts.frontier is None or WAITING.isdisjoint(log.operators):
+        return None
+    if not 0 <= facts.batch <= log.planned:
+        return None
+    return timedelta(
+        milliseconds=log.offsets(facts.batch).watermark_ms, microseconds=-facts.frontier
+    )
 
 
 def _watermark(home: Home, name: str) -> datetime | None:
