@@ -218,7 +218,7 @@ def left_open(broker: Broker, store: Any, key: str) -> tuple[Producer, int]:
     Gives its producer and the offset of the fence.
     """
     of_its_own = {"bootstrap.servers": broker.servers, "transactional.id": f"left open: {key}"}
-    other = Producer(of_its_own)
+    other = Producer(of_its_own, logger=store_broker._unheard)
     other.init_transactions()
     other.begin_transaction()
     written: list[Any] = []
