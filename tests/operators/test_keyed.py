@@ -15,7 +15,7 @@ from millstream.operators.once import Once
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.operators.state.buckets import Keyed
+    from millstream.operators.state.parts import Keyed
 
 Row = tuple[Any, ...]
 

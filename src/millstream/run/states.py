@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import DataFrame
 
 from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
@@ -35,10 +35,11 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
         StateChangedError: The checkpoint holds another state.
     """
     file = home.states(query.name)
-    if _operators_with(home.checkpoint(query.name), f'"{EARLIER}'):
+    checkpoint = home.checkpoint(query.name)
+    if any(_operators_with(checkpoint, f'"{earlier}') for earlier in EARLIER):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
         raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
-    has_run = CheckpointLog(home.checkpoint(query.name)).planned >= 0
+    has_run = CheckpointLog(checkpoint).planned >= 0
     held = read(file.read_text()) if has_run and file.exists() else None
     if held is not None:
         states = [_gone_on(was, now, query) for was, now in zip_longest(held, states)]
@@ -101,19 +102,19 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     query, state = found[0]
     checkpoint = home.checkpoint(query)
     if CheckpointLog(checkpoint).committed < 0:
-        return decoded(spark.createDataFrame([], "packed BINARY"), state)
-    calls = (_packed(spark, checkpoint, o, state) for o in _operators(checkpoint, state.name))
-    return decoded(reduce(DataFrame.unionAll, calls), state)
+        return decoded(spark.createDataFrame([], "part INT, packed BINARY"), state)
+    calls = (_entries(spark, checkpoint, o, state) for o in _operators(checkpoint, state.name))
+    return reduce(DataFrame.unionAll, (decoded(entries, state) for entries in calls))
 
 
-def _packed(spark: SparkSession, checkpoint: Path, operator: str, state: KeptState) -> DataFrame:
-    parts = (
+def _entries(spark: SparkSession, checkpoint: Path, operator: str, state: KeptState) -> DataFrame:
+    entries = (
         spark.read.format("statestore")
         .option("operatorId", operator)
         .option("stateVarName", name_in_checkpoint(state.name))
         .load(str(checkpoint))
     )
-    return parts.select(F.col("user_map_value.packed"))
+    return entries.select("user_map_key.part", "user_map_value.packed")
 
 
 def _kept(home: Home) -> list[tuple[Path, KeptState]]:

@@ -6,9 +6,9 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 from tests.operators.state.chance import (
     calls_of,
@@ -23,12 +23,12 @@ from tests.operators.state.chance import (
 from millstream.operators.state import buckets
 from millstream.operators.state.buckets import Buckets, Keeping
 from millstream.operators.state.calls import INITIAL_US
+from millstream.operators.state.parts import HEAD, HEAD_AT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import pytest
     from tests.operators.state.chance import Row
 
 
@@ -61,7 +61,7 @@ class Bucket:
 
     def __init__(self, processor: Buckets) -> None:
         self.maps, self.values, self.timers = dict[str, Entries](), dict[str, Value](), set[int]()
-        self.processor = processor
+        self.processor, self.counts = processor, {1}
         processor.init(self)  # type: ignore[arg-type]
 
     def getMapState(self, name: str, *_: Any) -> Entries:  # noqa: N802
@@ -86,6 +86,9 @@ class Bucket:
             expired = ExpiredTimerInfo(ms)
             frames += self.processor.handleExpiredTimer((7,), values, expired)
             self.timers.discard(ms)
+        [entries] = self.maps.values()
+        if head := entries.get((HEAD_AT,)):
+            self.counts.add(HEAD.decode(head[0]).count)
         return [(text,) for frame in frames for text in frame["answer"]]
 
 
@@ -99,9 +102,7 @@ def _row(user: str, second: int, value: int) -> tuple[Any, ...]:
 
 def run(rows: list[Row], dice: random.Random, aside: Path) -> tuple[list[Any], int, Bucket]:
     """Have rows of several users arrive in batches; give answers and how many were put aside."""
-    bucket = Bucket(
-        Buckets(calls_of(visits), ["answer"], Keeping("parts_visits", aside=str(aside)))
-    )
+    bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("kept_visits", aside=str(aside))))
     answers, raised, watermark, is_over = list[Any](), 0, -1000, False
     while not is_over:
         is_over = not rows and watermark == 300
@@ -117,7 +118,11 @@ def run(rows: list[Row], dice: random.Random, aside: Path) -> tuple[list[Any], i
     return answers, raised, bucket
 
 
-def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recent", [0, 2, 5, 1024])
+def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recent: int
+) -> None:
+    monkeypatch.setattr(buckets, "RECENT", recent)
     found = aside = 0
     for seed in range(60):
         dice = random.Random(seed)
@@ -132,19 +137,20 @@ def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(tmp_path: Pa
 
         assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
         assert raised == sum(value == 13 for _, _, value in rows)
-        assert not bucket.maps["parts_visits"]
+        assert not bucket.maps["kept_visits"]
         assert not bucket.timers
-        assert bucket.values["dues"].held is None
         found, aside = found + len(wanted), aside + raised
 
     assert found > 500
     assert aside > 50
 
 
+@pytest.mark.parametrize("recent", [0, 3, 8])
 def test_a_bucket_of_many_keys_is_kept_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recent: int
 ) -> None:
     monkeypatch.setattr(buckets, "LARGEST", 2)
+    monkeypatch.setattr(buckets, "RECENT", recent)
     counts: set[int] = set()
     for seed in range(30):
         dice = random.Random(seed)
@@ -159,18 +165,15 @@ def test_a_bucket_of_many_keys_is_kept_in_parts(
         answers, _, bucket = run(list(rows), dice, tmp_path)
 
         assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
-        assert not bucket.maps["parts_visits"]
+        assert not bucket.maps["kept_visits"]
         assert not bucket.timers
-        held = bucket.values["dues"].held
-        _, count, dues = msgspec.msgpack.decode(held[0]) if held else (None, 1, {})
-        assert not dues
-        counts.add(count)
+        counts |= bucket.counts
 
-    assert counts >= {1, 4, 8}
+    assert counts >= {1, 8, 16}
 
 
 def test_keys_begin_with_what_they_are_given(tmp_path: Path) -> None:
-    bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("parts_visits")))
+    bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("kept_visits")))
     given = [(7, '{"user": "a"}', INITIAL_US, '{"values":[40,2]}')]
 
     bucket.processor.handleInitialState((7,), _frame(given), TimerValues(0, 0))

@@ -25,11 +25,12 @@ from millstream.errors import (
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
 from millstream.operators.state.decode import texts_of
+from millstream.operators.state.parts import HEAD_AT, Head, Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.operators.state.buckets import Turn
+    from millstream.operators.state.parts import Turn
     from millstream.operators.state.stateful import Stateful
 
 ANN = '{"user":"ann"}'
@@ -217,11 +218,16 @@ def test_without_a_quarantine_what_it_raises_is_raised() -> None:
 
 def test_a_checkpoint_is_read_key_by_key() -> None:
     turn = calls_of(visits).turn(ANN, None, [at(0, 5), at(9, 1)], us_of(5))
-    part = msgspec.msgpack.encode({ANN: (turn.packed, turn.due_us)})
+    part = msgspec.msgpack.encode(Keys({ANN: turn.packed}))
 
-    [text] = texts_of(part, KeptState("visits", Schema.parse("user STRING"), visits.declared.state))
+    kept = KeptState("visits", Schema.parse("user STRING"), visits.declared.state)
+    forgotten = msgspec.msgpack.encode(Head(recent={0: Keys({ANN: None})}))
 
-    assert json.loads(text) == {
+    [(key, is_recent, text)] = texts_of(0, part, kept)
+
+    assert [*texts_of(HEAD_AT, forgotten, kept)] == [(ANN, True, None)]
+    assert (key, is_recent) == (ANN, False)
+    assert json.loads(text or "") == {
         "user": "ann",
         "since": "2026-01-01T12:00:00Z",
         "values": [5],

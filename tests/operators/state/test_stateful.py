@@ -238,13 +238,17 @@ def test_a_run_that_is_to_end_calls_what_is_due_by_the_clock_and_ends(
         assert script.table("left").rows() == [("ann", 1), ("bob", 1)]
 
 
-def test_state_that_an_earlier_version_laid_out_otherwise_is_refused(home: Path) -> None:
+@pytest.mark.parametrize("earlier", ["parts", "keys"])
+def test_state_that_an_earlier_version_laid_out_otherwise_is_refused(
+    home: Path, earlier: str
+) -> None:
     place, query = Home.at(home), table("visit", "hits")
     described = place.checkpoint("visit") / "state" / "0" / "_metadata" / "v2" / "0"
     described.parent.mkdir(parents=True)
-    described.write_text(r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"keys_resumed\"}]"}')
+    text = r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"NAME_resumed\"}]"}'
+    described.write_text(text.replace("NAME", "kept"))
     hold_to_states((), query, place)
-    described.write_text(r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"parts_resumed\"}]"}')
+    described.write_text(text.replace("NAME", earlier))
 
     with pytest.raises(StateChangedError, match="an earlier Millstream wrote it"):
         hold_to_states((), query, place)

@@ -17,9 +17,10 @@ from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
 from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.state.aside import note
-from millstream.operators.state.buckets import KEY, Turn, run_keyed
+from millstream.operators.state.buckets import KEY, run_keyed
 from millstream.operators.state.forever import keep_forever
 from millstream.operators.state.hold import hold_for
+from millstream.operators.state.parts import Turn
 from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from millstream.operators.patterns.automaton import Row
 from millstream.operators.patterns.packing import pack, unpack
-from millstream.operators.state.buckets import Turn
+from millstream.operators.state.parts import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,18 +2,21 @@
 
 Spark's Python state costs a round trip for each call: with one group per key, 1 to 5 thousand rows
 a second were measured. So a group of Spark's is a bucket of keys here, and what it keeps is one map
-entry for each part of the bucket, which holds the state of all keys in that part. A bucket begins
-with one part, and has twice as many whenever one has become large: a batch then asks for few parts
-if there are few keys, and for small ones if there are many.
+entry for each part of the bucket, which holds the state of all keys in that part. A bucket has
+twice as many parts whenever one has become large: a batch then asks for few parts if there are few
+keys, and for small ones if there are many.
+
+One more entry, the head, holds what has changed of late. A batch of few rows writes nothing else;
+when the changes have become many, they are written into their parts.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -25,9 +28,10 @@ from pyspark.sql.types import StructType
 
 from millstream.operators.state.aside import Raised, put
 from millstream.operators.state.frontier import frontier_us, of_watermark
+from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS, Head, Keys, Part, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
     import pandas as pd
     from pyspark.sql import DataFrame
@@ -37,54 +41,36 @@ if TYPE_CHECKING:
         TimerValues,
     )
 
-    Row = tuple[Any, ...]
-    Keys = dict[str, tuple[bytes, int | None]]
+    from millstream.operators.state.parts import Keyed, Row
 
-BUCKETS = 32
-"""Fixed for ever: what a checkpoint holds is found by it."""
+_BUCKETS = (
+    *(0, 1, 2, 4, 5, 6, 7, 10, 12, 13, 15, 16, 17, 20, 21, 25),
+    *(28, 30, 32, 33, 35, 37, 44, 49, 64, 65, 67, 69, 73, 75, 98, 148),
+)
+"""Numbers that Spark spreads evenly over 2, 4, 8, 16 or 32 tasks. Fixed for ever: what a checkpoint
+holds is found by them."""
 LARGEST = 1024
 """How many keys a part may hold: beyond that, to read it takes longer than to ask for it."""
+RECENT = 1024
+"""How many changes a head may hold: beyond that, to write them takes longer than to place them."""
 
-EARLIER = "parts"
-"""How names of state began that had a fixed number of parts for each bucket."""
+AT_ONCE = 256
+"""How many parts are read in one call at most: they are all in memory then."""
+
+EARLIER = ("parts", "keys")
+"""How names of state began that had another layout."""
 
 KEY, _BUCKET = "key", "bucket"
 """Names that begin with an underscore do not reach Python: Spark goes through named tuples."""
 _STATE = StructType().add("packed", "binary")
 _PLACE = StructType().add("part", "integer")
-KEYS = msgspec.msgpack.Decoder(dict[str, tuple[bytes, int | None]])
-"""Reads a part of a bucket: what each key remembers, and when it is due."""
-
-
-class Turn(NamedTuple):
-    """What came of a key's turn."""
-
-    packed: bytes | None
-    """What is to be remembered; None if nothing."""
-    due_us: int | None
-    """The event time that the frontier must reach for the key to have a turn without rows."""
-    answers: Sequence[Row]
-    raised: Sequence[Raised] = ()
-    """Rows to be put aside."""
-
-
-class Keyed(Protocol):
-    """What is done with the rows of one key; it must be possible to pickle it."""
-
-    def turn(self, key: str, packed: bytes | None, rows: Sequence[Row], frontier_us: float) -> Turn:
-        """Go on from what is remembered with rows that have arrived, in no special order.
-
-        The frontier never goes back, and all rows up to it have arrived. Equal rows, frontiers
-        and memories must give equal answers.
-        """
-        ...
 
 
 @dataclass(frozen=True)
 class Keeping:
     """How the state of keys is kept, and by which clock they are due."""
 
-    name: str = "keys"
+    name: str = "kept"
     """What Spark calls it in the checkpoint. Another layout needs another name: see `EARLIER`."""
     clock: Literal["EventTime", "ProcessingTime", "None"] = "EventTime"
     aside: str | None = None
@@ -129,7 +115,9 @@ def run_keyed(
 
 
 def _bucketed(rows: DataFrame) -> DataFrame:
-    return rows.select(F.pmod(F.xxhash64(KEY), F.lit(BUCKETS)).cast("int").alias(_BUCKET), "*")
+    place = F.pmod(F.xxhash64(KEY), F.lit(len(_BUCKETS))).cast("int")
+    numbers = F.array(*(F.lit(number) for number in _BUCKETS))
+    return rows.select(F.get(numbers, place).alias(_BUCKET), "*")
 
 
 @dataclass(frozen=True)
@@ -170,43 +158,6 @@ class _Whole:
             yield pa.RecordBatch.from_arrays(columns, schema=self.answers)
 
 
-class _Part:
-    """The keys of one part of a bucket: what each remembers, and when it is due."""
-
-    def __init__(self, keys: Keys) -> None:
-        self.keys = keys
-        self.raised: list[Raised] = []
-
-    def late(self, frontier: float) -> set[str]:
-        """Name the keys that are due."""
-        return {k for k, (_, due) in self.keys.items() if due is not None and due <= frontier}
-
-    def take(
-        self,
-        keyed: Keyed,
-        rows: Mapping[str, Sequence[Row]],
-        late: Collection[str],
-        frontier: float,
-    ) -> list[Row]:
-        """Give a turn to the keys that have rows, and to those that are due."""
-        answers: list[Row] = []
-        for key in sorted(rows.keys() | late):
-            packed, _ = self.keys.pop(key, (None, None))
-            turn = keyed.turn(key, packed, rows.get(key, ()), frontier)
-            answers += turn.answers
-            self.raised += turn.raised
-            if turn.packed is not None:
-                self.keys[key] = (turn.packed, turn.due_us)
-        return answers
-
-    @property
-    def due_us(self) -> int | None:
-        return min((due for _, due in self.keys.values() if due is not None), default=None)
-
-    def pack(self) -> bytes | None:
-        return msgspec.msgpack.encode(self.keys) if self.keys else None
-
-
 class Buckets(StatefulProcessor):
     """Gives each key of a bucket its turns, in a stream."""
 
@@ -216,8 +167,8 @@ class Buckets(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the state of the bucket."""
         self._handle = handle
-        self._parts = handle.getMapState(self._keeping.name, _PLACE, _STATE)
-        self._dues = handle.getValueState("dues", _STATE)
+        self._entries = handle.getMapState(self._keeping.name, _PLACE, _STATE)
+        self._ahead: dict[int, bytes] = {}
 
     def handleInitialState(  # noqa: N802
         self,
@@ -266,24 +217,12 @@ class Buckets(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
-        found = self._dues.get()
-        timer, count, dues = msgspec.msgpack.decode(found[0]) if found else (None, 1, {})
-        parts = _by_part(rows, count)
-        answers: list[Row] = []
-        raised: list[Raised] = []
-        largest = 0
-        for number in sorted(parts.keys() | {p for p, due in dues.items() if due <= frontier}):
-            held = self._parts.getValue((number,))
-            part = _Part(KEYS.decode(held[0]) if held else {})
-            late = part.late(frontier) if dues.get(number, math.inf) <= frontier else ()
-            answers += part.take(self._keyed, parts.get(number, {}), late, frontier)
-            raised += part.raised
-            self._keep(number, part, dues, is_held=held is not None)
-            largest = max(largest, len(part.keys))
-        if largest > LARGEST:
-            count = self._split(2 * count, dues)
-        timer = self._wake_at(None if timer == fired else timer, dues)
-        self._note(timer, count, dues, found)
+        found = self._entries.getValue((HEAD_AT,))
+        head = HEAD.decode(found[0]) if found else Head()
+        answers, raised = self._taken(head, rows, frontier)
+        timer = None if head.timer == fired else head.timer
+        head.timer = self._wake_at(timer, head.dues)
+        self._note(head, found)
         if raised and self._keeping.aside:
             put(self._keeping.aside, f"{self._keeping.name}-{bucket}-{fired}", raised)
         if answers:
@@ -291,28 +230,84 @@ class Buckets(StatefulProcessor):
             # As they are: pandas would make a large number beside a null into one with fractions.
             yield pd.DataFrame(dict(zip(self._names, columns, strict=True)), dtype=object)
 
-    def _keep(self, number: int, part: _Part, dues: dict[int, int], *, is_held: bool) -> None:
-        packed, due = part.pack(), part.due_us
-        if packed is not None:
-            self._parts.updateValue((number,), (packed,))
-        elif is_held:
-            self._parts.removeKey((number,))
-        dues.pop(number, None)
-        if due is not None:
-            dues[number] = due
+    def _taken(
+        self, head: Head, rows: Mapping[str, Sequence[Row]], frontier: float
+    ) -> tuple[list[Row], list[Raised]]:
+        """Give keys their turns; keep what came of it in the head, or in parts if it is much."""
+        answers: list[Row] = []
+        raised: list[Raised] = []
+        of_parts = _by_part(rows, head.count)
+        late = {number for number, due in head.dues.items() if due <= frontier}
+        changes, largest = sum(map(len, head.recent.values())) + len(rows), 0
+        wanted = of_parts.keys() | late | (head.recent.keys() if changes > RECENT else set())
+        self._read_ahead(head, wanted)
+        for number in sorted(wanted):
+            part, come = self._part(head, number), of_parts.get(number, {})
+            overdue = [k for k, due in part.dues() if due <= frontier] if number in late else ()
+            before = len(part.changed)
+            answers += part.take(self._keyed, come, overdue, frontier)
+            raised += part.raised
+            changes += max(len(part.changed) - before - len(come), 0)
+            if changes > RECENT:
+                largest = max(largest, self._keep(head, number, part.merged()))
+            else:
+                self._hold(head, number, part, is_known=number in late)
+        if all(m is None for keys in head.recent.values() for m in keys.memories.values()):
+            for number in [*head.recent]:
+                self._keep(head, number, self._part(head, number).merged())
+        if largest > LARGEST:
+            self._split(head)
+        self._ahead = {}
+        return answers, raised
 
-    def _split(self, count: int, dues: dict[int, int]) -> int:
-        """Keep the bucket in at least so many parts; give their number."""
-        keys: Keys = {}
-        for (number,), (packed,) in [*self._parts.iterator()]:
-            keys |= KEYS.decode(packed)
-            self._parts.removeKey((number,))
-        dues.clear()
-        while count * LARGEST < 2 * len(keys):
-            count *= 2
-        for number, part in _by_part(keys, count).items():
-            self._keep(number, _Part(part), dues, is_held=False)
-        return count
+    def _part(self, head: Head, number: int) -> Part:
+        changed = head.recent.pop(number, None) or Keys()
+        return Part(changed, partial(self._load, number) if number in head.stored else None)
+
+    def _read_ahead(self, head: Head, wanted: Set[int]) -> None:
+        """Read all parts in one call if most of them are wanted, and they are not too many."""
+        if 1 < len(head.stored) <= AT_ONCE and 2 * len(wanted & head.stored) > len(head.stored):
+            self._ahead = {part: packed for (part,), (packed,) in self._entries.iterator()}
+
+    def _load(self, number: int) -> Keys:
+        packed = self._ahead.pop(number, None)
+        if packed is None:
+            held = self._entries.getValue((number,))
+            assert held is not None, "a part that is stored"
+            packed = held[0]
+        return KEYS.decode(packed)
+
+    def _hold(self, head: Head, number: int, part: Part, *, is_known: bool) -> None:
+        """Keep in the head what has changed of a part, and the first moment that may be due."""
+        if len(part.changed):
+            head.recent[number] = part.changed
+        dues = [due for _, due in part.dues()] if is_known else [*part.changed.dues.values()]
+        if not is_known and number in head.dues:
+            dues.append(head.dues[number])
+        _be_due(head, number, dues)
+
+    def _keep(self, head: Head, number: int, keys: Keys) -> int:
+        """Store a part; give how many keys it has."""
+        if len(keys):
+            self._entries.updateValue((number,), (msgspec.msgpack.encode(keys),))
+            head.stored.add(number)
+        elif number in head.stored:
+            self._entries.removeKey((number,))
+            head.stored.remove(number)
+        _be_due(head, number, keys.dues.values())
+        return len(keys)
+
+    def _split(self, head: Head) -> None:
+        """Keep a bucket in at least twice as many parts."""
+        keys = Keys()
+        for number in sorted(head.stored | head.recent.keys()):
+            keys.change(self._part(head, number).merged())
+            self._keep(head, number, Keys())
+        head.count *= 2
+        while head.count * LARGEST < 2 * len(keys):
+            head.count *= 2
+        for number, part in keys.in_parts(head.count).items():
+            self._keep(head, number, part)
 
     def _wake_at(self, timer: int | None, dues: Mapping[int, int]) -> int | None:
         """Have Spark call when the first part is due; give the time."""
@@ -325,15 +320,23 @@ class Buckets(StatefulProcessor):
                 self._handle.registerTimer(wanted)
         return wanted
 
-    def _note(self, timer: int | None, count: int, dues: Mapping[int, int], found: Any) -> None:
-        """Keep what is known of the bucket, if it is not what was found."""
-        if timer is None and count == 1:
+    def _note(self, head: Head, found: Any) -> None:
+        """Keep the head, if it is not what was found."""
+        if head.is_empty:
             if found:
-                self._dues.clear()
+                self._entries.removeKey((HEAD_AT,))
             return
-        noted = msgspec.msgpack.encode((timer, count, dues))
+        noted = msgspec.msgpack.encode(head)
         if not found or noted != found[0]:
-            self._dues.update((noted,))
+            self._entries.updateValue((HEAD_AT,), (noted,))
+
+
+def _be_due(head: Head, number: int, dues: Collection[int]) -> None:
+    """Take note of when a part is due."""
+    if dues:
+        head.dues[number] = min(dues)
+    else:
+        head.dues.pop(number, None)
 
 
 def _by_key(frames: Iterable[pd.DataFrame]) -> dict[str, list[Row]]:
@@ -347,9 +350,9 @@ def _by_key(frames: Iterable[pd.DataFrame]) -> dict[str, list[Row]]:
     return keys
 
 
-def _by_part(keys: Mapping[str, Any], count: int) -> dict[int, dict[str, Any]]:
+def _by_part(rows: Mapping[str, Sequence[Row]], count: int) -> dict[int, dict[str, Sequence[Row]]]:
     """Sort keys by the part of the bucket that they belong to."""
-    parts: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    for key, value in keys.items():
-        parts[zlib.crc32(key.encode()) % count][key] = value
+    parts: defaultdict[int, dict[str, Sequence[Row]]] = defaultdict(dict)
+    for key, come in rows.items():
+        parts[part_of(key, count)][key] = come
     return parts

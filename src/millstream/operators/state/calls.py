@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import MillstreamError, StatefulRaisedError
 from millstream.model.state import TIMEOUT
 from millstream.operators.state.aside import Raised
-from millstream.operators.state.buckets import Turn
 from millstream.operators.state.codec import Codec
+from millstream.operators.state.parts import Turn
 from millstream.operators.state.timer import Owner, Timer, moment
 
 if TYPE_CHECKING:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from millstream.model.schema import Array, Atom, Field, Map, Schema
-from millstream.operators.state.buckets import KEYS
 from millstream.operators.state.codec import JSON, MEMORY
 from millstream.operators.state.kind import state_of, to_words
+from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS
 from millstream.operators.state.timer import moment
 
 if TYPE_CHECKING:
@@ -23,17 +25,20 @@ if TYPE_CHECKING:
     from millstream.model.state import KeptState
 
 _TIMERS, _WAITING = "_timers", "_waiting"
+_TOLD = StructType().add("key", "string").add("is_recent", "boolean").add("text", "string")
 
 
 def decoded(parts: DataFrame, kept: KeptState) -> DataFrame:
-    """Read the parts of buckets, one binary column, as rows of one key each."""
+    """Read buckets, the place and content of whose entries are given, as rows of one key each."""
     columns = (
         *kept.key.fields,
         *kept.state.fields,
         Field(_TIMERS, Map(Atom.TIMESTAMP)),
         Field(_WAITING, Atom.BIGINT),
     )
-    texts = parts.mapInArrow(_Decoder(kept), "text STRING")
+    told = parts.mapInArrow(_Decoder(kept), _TOLD)
+    newest = told.groupBy("key").agg(F.max_by("text", "is_recent").alias("text"))
+    texts = newest.where("text IS NOT NULL")
     schema = Schema(columns).to_ddl()
     return texts.select(F.from_json("text", schema, JSON).alias("row")).select("row.*")
 
@@ -44,16 +49,24 @@ class _Decoder:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            packed: list[Any] = batch.column(0).to_pylist()
-            texts = [text for one in packed for text in texts_of(one, self.kept)]
-            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], ["text"])
+            entries = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            rows = [row for place, packed in entries for row in texts_of(place, packed, self.kept)]
+            yield pa.RecordBatch.from_pylist(
+                [dict(zip(_TOLD.names, row, strict=True)) for row in rows],
+                schema=to_arrow_schema(_TOLD),
+            )
 
 
-def texts_of(packed: bytes, kept: KeptState) -> Iterator[str]:
-    """Read the keys of one part of a bucket."""
+def texts_of(place: int, packed: bytes, kept: KeptState) -> Iterator[tuple[str, bool, str | None]]:
+    """Read an entry of a bucket: a key, whether this is what changed last, and what is kept."""
     states = msgspec.msgpack.Decoder(state_of(kept.state))
     encoder = msgspec.json.Encoder(decimal_format="number")
-    for key, (memory, _) in KEYS.decode(packed).items():
+    is_recent = place == HEAD_AT
+    parts = HEAD.decode(packed).recent.values() if is_recent else [KEYS.decode(packed)]
+    for key, memory in (entry for part in parts for entry in part.memories.items()):
+        if memory is None:
+            yield key, is_recent, None
+            continue
         state, timers, pending = MEMORY.decode(memory)
         row: dict[str, Any] = msgspec.json.decode(key)
         found = states.decode(state) if state else None
@@ -64,4 +77,4 @@ def texts_of(packed: bytes, kept: KeptState) -> Iterator[str]:
         # The timer without a name is the one that only forgets.
         row[_TIMERS] = {name or "ttl": moment(us) for name, us in timers.items()}
         row[_WAITING] = len(pending)
-        yield encoder.encode(row).decode()
+        yield key, is_recent, encoder.encode(row).decode()

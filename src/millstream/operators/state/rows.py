@@ -84,7 +84,7 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
 
 def name_in_checkpoint(function: str) -> str:
     """Say what Spark calls the state of a function."""
-    return f"keys_{function}"
+    return f"kept_{function}"
 
 
 def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame:

@@ -1,0 +1,166 @@
+"""The parts of a bucket of keys: what they hold, and what has changed of them of late."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from millstream.operators.state.aside import Raised
+
+    Row = tuple[Any, ...]
+
+HEAD_AT = -1
+"""Where the head is, among the parts of a bucket."""
+
+
+class Keys(msgspec.Struct, array_like=True):
+    """Keys, in two plain dictionaries: no other form is read as fast."""
+
+    memories: dict[str, bytes | None] = msgspec.field(default_factory=dict)
+    """What each remembers; among changes, None is for a key that is forgotten."""
+    dues: dict[str, int] = msgspec.field(default_factory=dict)
+    """When each is due, if it is."""
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def put(self, key: str, memory: bytes | None, due_us: int | None) -> None:
+        """Have a key remember something."""
+        self.memories[key] = memory
+        if due_us is not None:
+            self.dues[key] = due_us
+        else:
+            self.dues.pop(key, None)
+
+    def drop(self, key: str) -> None:
+        """Leave a key out."""
+        self.memories.pop(key, None)
+        self.dues.pop(key, None)
+
+    def change(self, changes: Keys) -> None:
+        """Bring keys up to date."""
+        for key, memory in changes.memories.items():
+            if memory is None:
+                self.drop(key)
+            else:
+                self.put(key, memory, changes.dues.get(key))
+
+    def in_parts(self, count: int) -> dict[int, Keys]:
+        """Sort keys by the part that they belong to."""
+        parts: defaultdict[int, Keys] = defaultdict(Keys)
+        for key, memory in self.memories.items():
+            parts[part_of(key, count)].put(key, memory, self.dues.get(key))
+        return parts
+
+
+KEYS = msgspec.msgpack.Decoder(Keys)
+"""Reads a part of a bucket."""
+
+
+class Head(msgspec.Struct, array_like=True):
+    """What is known of a bucket."""
+
+    timer: int | None = None
+    """When Spark is to call."""
+    count: int = 1
+    """How many parts its keys belong to."""
+    stored: set[int] = msgspec.field(default_factory=set)
+    """Those of them that are in the state."""
+    dues: dict[int, int] = msgspec.field(default_factory=dict)
+    """No key of a part is due before."""
+    recent: dict[int, Keys] = msgspec.field(default_factory=dict)
+    """What has changed of a part since it was stored."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is the head of a bucket without keys."""
+        return self.timer is None and not (self.stored or self.dues or self.recent)
+
+
+HEAD = msgspec.msgpack.Decoder(Head)
+"""Reads a head."""
+
+
+class Turn(NamedTuple):
+    """What came of a key's turn."""
+
+    packed: bytes | None
+    """What is to be remembered; None if nothing."""
+    due_us: int | None
+    """The event time that the frontier must reach for the key to have a turn without rows."""
+    answers: Sequence[Row]
+    raised: Sequence[Raised] = ()
+    """Rows to be put aside."""
+
+
+class Keyed(Protocol):
+    """What is done with the rows of one key; it must be possible to pickle it."""
+
+    def turn(self, key: str, packed: bytes | None, rows: Sequence[Row], frontier_us: float) -> Turn:
+        """Go on from what is remembered with rows that have arrived, in no special order.
+
+        The frontier never goes back, and all rows up to it have arrived. Equal rows, frontiers
+        and memories must give equal answers.
+        """
+        ...
+
+
+class Part:
+    """The keys of one part of a bucket: those that have changed, and those that are stored."""
+
+    def __init__(self, changed: Keys, load: Callable[[], Keys] | None) -> None:
+        self.changed, self._load = changed, load
+        self._stored = None if load else Keys()
+        self.raised: list[Raised] = []
+
+    @property
+    def stored(self) -> Keys:
+        """What is stored of it, read when it is first asked for."""
+        if self._stored is None:
+            assert self._load is not None
+            self._stored = self._load()
+        return self._stored
+
+    def dues(self) -> Iterator[tuple[str, int]]:
+        """Say when each key is due, if it is."""
+        yield from self.changed.dues.items()
+        changed = self.changed.memories
+        yield from ((key, due) for key, due in self.stored.dues.items() if key not in changed)
+
+    def take(
+        self,
+        keyed: Keyed,
+        rows: Mapping[str, Sequence[Row]],
+        late: Collection[str],
+        frontier: float,
+    ) -> list[Row]:
+        """Give a turn to the keys that have rows, and to those that are due."""
+        answers: list[Row] = []
+        for key in sorted(rows.keys() | late):
+            is_changed = key in self.changed.memories
+            memory = (self.changed if is_changed else self.stored).memories.get(key)
+            turn = keyed.turn(key, memory, rows.get(key, ()), frontier)
+            answers += turn.answers
+            self.raised += turn.raised
+            is_stored = self._load and (is_changed or key in self.stored.memories)
+            if turn.packed is not None or is_stored:
+                self.changed.put(key, turn.packed, turn.due_us)
+            else:
+                self.changed.drop(key)
+        return answers
+
+    def merged(self) -> Keys:
+        """Give all keys as they are now."""
+        self.stored.change(self.changed)
+        return self.stored
+
+
+def part_of(key: str, count: int) -> int:
+    """Say which part of so many a key belongs to."""
+    return zlib.crc32(key.encode()) % count
