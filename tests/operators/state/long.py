@@ -21,7 +21,12 @@ from tests.operators.state.chance import (
     wanted_visits,
 )
 
+from millstream.operators.state import buckets
 from millstream.testing import assert_prefix_consistent
+
+_AS_THEY_ARE = (buckets._BUCKETS, buckets.RECENT, buckets.LARGEST)
+_TIGHT = ((0,), 1, 1)
+"""All keys in one bucket, which places and splits all the time."""
 
 
 def hold(dice: random.Random) -> int:
@@ -54,10 +59,12 @@ def main() -> None:
     began = time.monotonic()
     answers = sum(hold(random.Random((given.seed << 32) + n)) for n in range(given.streams))
     print(f"{given.streams} streams, {answers} answers in {time.monotonic() - began:.0f} s")  # noqa: T201
-    if given.runs:
+    for limits in (_AS_THEY_ARE, _TIGHT) if given.runs else ():
         began = time.monotonic()
+        buckets._BUCKETS, buckets.RECENT, buckets.LARGEST = limits
         assert_prefix_consistent(visits_app(counted), CAST, runs=given.runs, seed=given.seed)
-        print(f"{given.runs} runs held in {time.monotonic() - began:.0f} s")  # noqa: T201
+        told = f"{len(limits[0])} buckets, {limits[1]} changes, {limits[2]} keys a part"
+        print(f"{given.runs} runs held, {told}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

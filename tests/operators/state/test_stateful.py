@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from millstream.errors import (
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
 from millstream.lake.log import facts_of
+from millstream.operators.state import buckets
 from millstream.run.states import hold_to_states, read_state
 from millstream.testing import assert_prefix_consistent
 
@@ -169,6 +172,43 @@ def test_the_state_of_every_call_of_a_function_is_read(
 
         rows = read_state(spark, Home.at(home), "seen").select("user", "n").collect()
         assert sorted(map(tuple, rows)) == [("ann", 1), ("bob", 1)]
+
+
+def test_the_keys_of_a_bucket_are_kept_in_head_and_parts(
+    stream: Callable[..., Script],
+    spark: SparkSession,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit, value in (("_BUCKETS", (0,)), ("RECENT", 4), ("LARGEST", 2)):
+        monkeypatch.setattr(buckets, limit, value)
+    app, dice, wanted = ms.App("counts"), random.Random(1), Counter[str]()
+    app.source(name="hits")(lambda: ms.Memory("user STRING"))
+
+    @ms.stateful(key="user", state="n BIGINT", emits="user STRING, n BIGINT", order="arrival")
+    def count(user: str, rows: Sequence[Any], state: Any, timer: Any) -> Iterator[tuple[str, int]]:
+        state.n = (state.n or 0) + len(rows)
+        if state.n == 5:
+            state.n = None
+        yield user, state.n or 5
+
+    @app.table()
+    def counts(hits: DataFrame) -> DataFrame:
+        return count(hits)
+
+    with stream(app, home=home) as s:
+        for batch, size in enumerate((2, 9, 1, 1, 3, 12, 2, 1, 20, 1, 4, 2)):
+            for user in dice.choices("abcdefghijkl", k=size):
+                s.send("hits", user=user)
+                wanted[user] += 1
+            s.batch()
+            wanted = Counter({user: n for user, n in wanted.items() if n != 5})
+            if batch % 3 != 2:
+                continue
+            s.crash()
+            s.restart()
+            rows = read_state(spark, Home.at(home), "count").select("user", "n").collect()
+            assert {row.user: row.n for row in rows} == wanted, batch
 
 
 def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(

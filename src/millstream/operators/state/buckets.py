@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from millstream.operators.state.parts import Keyed, Row
 
-_BUCKETS = (
+_BUCKETS: tuple[int, ...] = (
     *(0, 1, 2, 4, 5, 6, 7, 10, 12, 13, 15, 16, 17, 20, 21, 25),
     *(28, 30, 32, 33, 35, 37, 44, 49, 64, 65, 67, 69, 73, 75, 98, 148),
 )
@@ -163,6 +163,7 @@ class Buckets(StatefulProcessor):
 
     def __init__(self, keyed: Keyed, names: Sequence[str], keeping: Keeping) -> None:
         self._keyed, self._names, self._keeping = keyed, names, keeping
+        self._recent, self._largest = RECENT, LARGEST
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the state of the bucket."""
@@ -239,7 +240,7 @@ class Buckets(StatefulProcessor):
         of_parts = _by_part(rows, head.count)
         late = {number for number, due in head.dues.items() if due <= frontier}
         changes, largest = sum(map(len, head.recent.values())) + len(rows), 0
-        wanted = of_parts.keys() | late | (head.recent.keys() if changes > RECENT else set())
+        wanted = of_parts.keys() | late | (head.recent.keys() if changes > self._recent else set())
         self._read_ahead(head, wanted)
         for number in sorted(wanted):
             part, come = self._part(head, number), of_parts.get(number, {})
@@ -248,14 +249,14 @@ class Buckets(StatefulProcessor):
             answers += part.take(self._keyed, come, overdue, frontier)
             raised += part.raised
             changes += max(len(part.changed) - before - len(come), 0)
-            if changes > RECENT:
+            if changes > self._recent:
                 largest = max(largest, self._keep(head, number, part.merged()))
             else:
                 self._hold(head, number, part, is_known=number in late)
         if all(m is None for keys in head.recent.values() for m in keys.memories.values()):
             for number in [*head.recent]:
                 self._keep(head, number, self._part(head, number).merged())
-        if largest > LARGEST:
+        if largest > self._largest:
             self._split(head)
         self._ahead = {}
         return answers, raised
@@ -304,7 +305,7 @@ class Buckets(StatefulProcessor):
             keys.change(self._part(head, number).merged())
             self._keep(head, number, Keys())
         head.count *= 2
-        while head.count * LARGEST < 2 * len(keys):
+        while head.count * self._largest < 2 * len(keys):
             head.count *= 2
         for number, part in keys.in_parts(head.count).items():
             self._keep(head, number, part)
