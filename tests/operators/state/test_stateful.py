@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 from tests.graphs import table
 from tests.operators.state.apps import CAST, changed_state, quiet_app, visits_app
 from tests.operators.state.chance import COLUMNS, counted, visits
@@ -172,6 +173,14 @@ def test_the_state_of_every_call_of_a_function_is_read(
 
         rows = read_state(spark, Home.at(home), "seen").select("user", "n").collect()
         assert sorted(map(tuple, rows)) == [("ann", 1), ("bob", 1)]
+
+
+def test_buckets_are_spread_evenly_over_tasks(spark: SparkSession) -> None:
+    numbers = spark.createDataFrame([(n,) for n in buckets._BUCKETS], "n INT")
+
+    places = numbers.select(F.pmod(F.hash("n"), F.lit(32)).alias("place")).collect()
+
+    assert {row.place for row in places} == {*range(32)}
 
 
 def test_the_keys_of_a_bucket_are_kept_in_head_and_parts(
