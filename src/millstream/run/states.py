@@ -36,7 +36,7 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
     """
     file = home.states(query.name)
     checkpoint = home.checkpoint(query.name)
-    if any(_operators_with(checkpoint, f'"{earlier}') for earlier in EARLIER):
+    if _operators_with(checkpoint, f'"{EARLIER}"'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
         raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
     has_run = CheckpointLog(checkpoint).planned >= 0
@@ -133,7 +133,7 @@ def _operators(checkpoint: Path, function: str) -> list[str]:
 
 
 def _operators_with(checkpoint: Path, named: str) -> list[str]:
-    """Find operators by how a name of their state begins, in what Spark wrote of them."""
+    """Find operators by a name of their state, in what Spark wrote of them."""
     found = []
     for operator in sorted((checkpoint / "state").glob("[0-9]*")):
         described = (file.read_bytes() for file in newest_described(operator))

@@ -57,8 +57,8 @@ RECENT = 1024
 AT_ONCE = 256
 """How many parts are read in one call at most: they are all in memory then."""
 
-EARLIER = ("parts", "keys")
-"""How names of state began that had another layout."""
+EARLIER = "dues"
+"""A name of state that earlier layouts had, and this one has not."""
 
 KEY, _BUCKET = "key", "bucket"
 """Names that begin with an underscore do not reach Python: Spark goes through named tuples."""
