@@ -17,7 +17,17 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import millstream as ms
 from bench.memory import Peak
-from bench.stream import rate, run, session, stream_of, write_batches, write_report
+from bench.stream import (
+    Lane,
+    rate,
+    rate_in_all,
+    run,
+    run_in_turn,
+    session,
+    stream_of,
+    write_batches,
+    write_report,
+)
 from millstream.spark.session import stop_session
 
 if TYPE_CHECKING:
@@ -33,6 +43,8 @@ if TYPE_CHECKING:
 KEYS, ROWS, FEW = 1_000_000, 250_000, 1_000
 LOADS, STEADY, SMALL = 4, 4, 40
 """Batches that bring all keys, batches of many rows, and batches of few."""
+IN_TURN = 120
+"""Batches of few rows for ours and by hand in turn; the first half warms Java up."""
 SHARE = 50
 """By hand, one key in so many: it would take too long with all of them."""
 HEAP = "512m"
@@ -99,14 +111,21 @@ def ours(rows: DataFrame) -> DataFrame:
     return counted(rows)
 
 
-def batches_of(
-    dice: np.random.Generator, keys: int, rows: int, *, steady: int = STEADY
-) -> Iterator[pa.Table]:
+def batches_of(dice: np.random.Generator, keys: int, rows: int) -> Iterator[pa.Table]:
     """Make up every key once, then rows of any of them, then batches of few rows."""
-    order = dice.permutation(keys)
-    yield from (_visits(users) for users in np.array_split(order, LOADS))
-    yield from (_visits(dice.integers(0, keys, rows)) for _ in range(steady))
-    yield from (_visits(dice.integers(0, keys, FEW)) for _ in range(SMALL))
+    yield from all_of(dice, keys)
+    yield from some_of(dice, keys, rows, STEADY)
+    yield from some_of(dice, keys, FEW, SMALL)
+
+
+def all_of(dice: np.random.Generator, keys: int) -> Iterator[pa.Table]:
+    """Make up every key once."""
+    yield from (_visits(users) for users in np.array_split(dice.permutation(keys), LOADS))
+
+
+def some_of(dice: np.random.Generator, keys: int, rows: int, batches: int) -> Iterator[pa.Table]:
+    """Make up rows of any key."""
+    yield from (_visits(dice.integers(0, keys, rows)) for _ in range(batches))
 
 
 def _visits(users: np.ndarray[Any, Any]) -> pa.Table:
@@ -115,13 +134,31 @@ def _visits(users: np.ndarray[Any, Any]) -> pa.Table:
 
 def measured(spark: SparkSession, way: Way, files: Path, place: Path) -> list[Batch]:
     """Count in one of the ways; tell how it went."""
-    mode = "append" if way is ours else "update"
-    batches = run(way(stream_of(spark, files)), place / f"{files.name}-{way.__name__}", mode=mode)
+    checkpoint = place / f"{files.name}-{way.__name__}"
+    batches = run(way(stream_of(spark, files)), checkpoint, mode=mode_of(way))
     large, small = rates(batches)
     print(
         f"{way.__name__}, {files.name}: {large:.0f} rows/s, small batches {small:.0f}", flush=True
     )
     return batches
+
+
+def mode_of(way: Way) -> str:
+    return "append" if way is ours else "update"
+
+
+def small_in_turn(
+    spark: SparkSession, ways: Sequence[Way], dice: np.random.Generator, place: Path
+) -> list[list[Batch]]:
+    """Load all keys in each way; then give each a small batch, one after the other."""
+    tables, lanes = [*all_of(dice, KEYS)], list[Lane]()
+    for way in ways:
+        files, checkpoint = place / f"in-turn-{way.__name__}", place / f"turns-{way.__name__}"
+        write_batches(files, tables)
+        run(way(stream_of(spark, files)), checkpoint, mode=mode_of(way))
+        lanes.append(Lane(files, way(stream_of(spark, files)), checkpoint, mode_of(way)))
+        print(f"{way.__name__}: all keys are loaded", flush=True)
+    return run_in_turn(lanes, some_of(dice, KEYS, FEW, IN_TURN))
 
 
 def rates(batches: Sequence[Batch]) -> tuple[float, float]:
@@ -160,27 +197,25 @@ def main() -> None:
         whole, share = place / "all keys", place / "a share"
         write_batches(whole, batches_of(dice, KEYS, ROWS))
         write_batches(share, batches_of(dice, KEYS // SHARE, ROWS // SHARE))
-        few = place / "all keys, then few rows"
-        write_batches(few, batches_of(dice, KEYS, ROWS, steady=0))
         memory = in_little_memory(whole, place / "memory")
         print(memory, flush=True)
         spark = session(place)
         ways: dict[Path, tuple[Way, ...]] = {
             share: (ours, by_spark, by_row, by_frame),
             whole: (ours, by_spark),
-            few: (ours, by_row),
         }
         found = {f: {w: measured(spark, w, f, place) for w in ws} for f, ws in ways.items()}
+        turns = small_in_turn(spark, (ours, by_row), dice, place)
         stop_session(spark)
-    for of_ways in found.values():
-        wanted, *others = [[b.answered for b in batches] for batches in of_ways.values()]
+    for ways_found in (*(of_ways.values() for of_ways in found.values()), turns):
+        wanted, *others = [[b.answered for b in batches] for batches in ways_found]
         assert all(other == wanted for other in others)
-    told = report(found[whole], found[share], found[few])
+    told = report(found[whole], found[share], turns)
     write_report("state", {**told, "memory with all keys": memory})
 
 
 def report(
-    whole: dict[Way, list[Batch]], share: dict[Way, list[Batch]], few: dict[Way, list[Batch]]
+    whole: dict[Way, list[Batch]], share: dict[Way, list[Batch]], turns: list[list[Batch]]
 ) -> dict[str, Any]:
     keys = whole[by_spark][-1].state[0]["numRowsTotal"]
     assert keys == KEYS
@@ -202,11 +237,12 @@ def report(
             "small batches, ratio": round(rates(share[ours])[1] / theirs[1], 2),
             "of small batches, wanted at least": 1,
         }
-    mine, theirs = rates(few[ours]), rates(few[by_row])
-    told["small batches, all keys in both"] = {
-        "ours, rows/s": round(mine[1]),
-        "by hand, Row, rows/s": round(theirs[1]),
-        "ratio": round(mine[1] / theirs[1], 2),
+    warm, theirs_warm = (batches[IN_TURN // 2 :] for batches in turns)
+    told["small batches in turn, all keys in both"] = {
+        "ours, rows/s": round(rate(warm)),
+        "by hand, Row, rows/s": round(rate(theirs_warm)),
+        "ratio": round(rate(warm) / rate(theirs_warm), 2),
+        "ratio in all": round(rate_in_all(warm) / rate_in_all(theirs_warm), 2),
         "wanted at least": 1,
     }
     told["by hand is given"] = f"1 in {SHARE} keys and rows, and the same small batches"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 ANSWERS = "answers"
 _MOST_BATCHES = 10_000
@@ -48,9 +50,10 @@ def write_batches(folder: Path, tables: Iterable[pa.Table]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     first = len([*folder.iterdir()])
     for number, table in enumerate(tables, first):
-        file = folder / f"{number:06d}.parquet"
-        pq.write_table(table, file)
-        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        begun = folder / f".{number:06d}"  # A stream that runs does not see it.
+        pq.write_table(table, begun)
+        os.utime(begun, (1_700_000_000 + number, 1_700_000_000 + number))
+        begun.rename(folder / f"{number:06d}.parquet")
 
 
 def stream_of(spark: SparkSession, files: Path) -> DataFrame:
@@ -61,12 +64,42 @@ def stream_of(spark: SparkSession, files: Path) -> DataFrame:
 
 def run(answers: DataFrame, checkpoint: Path, *, mode: str = "append") -> list[Batch]:
     """Run a stream to its end; its answers are hashed and go nowhere."""
+    query = _writer(answers, checkpoint, mode).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return _batches(query)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A stream that takes its turn among others."""
+
+    files: Path
+    answers: DataFrame
+    checkpoint: Path
+    mode: str
+
+
+def run_in_turn(lanes: Sequence[Lane], tables: Iterable[pa.Table]) -> list[list[Batch]]:
+    """Give every table to one stream after the other: what slows the machine slows them all."""
+    queries = [_writer(lane.answers, lane.checkpoint, lane.mode).start() for lane in lanes]
+    for table in tables:
+        for lane, query in zip(lanes, queries, strict=True):
+            write_batches(lane.files, [table])
+            query.processAllAvailable()
+    for query in queries:
+        query.stop()
+    return [[b for b in _batches(query) if b.rows] for query in queries]
+
+
+def _writer(answers: DataFrame, checkpoint: Path, mode: str) -> DataStreamWriter:
     # Every column is hashed, so none is left out; the hash comes with the progress of the batch.
     hashed = F.sum(F.xxhash64(*map(F.col, answers.columns)).cast("decimal(38, 0)"))
     told = answers.observe(ANSWERS, F.count("*").alias("rows"), hashed.alias("hash"))
-    writer = told.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(checkpoint)).start()
-    query.awaitTermination()
+    writer = told.writeStream.format("noop").outputMode(mode)
+    return writer.option("checkpointLocation", str(checkpoint))
+
+
+def _batches(query: StreamingQuery) -> list[Batch]:
     return [_batch(json.loads(progress.json)) for progress in query.recentProgress]
 
 
@@ -83,6 +116,11 @@ def _batch(progress: dict[str, Any]) -> Batch:
 def rate(batches: Sequence[Batch]) -> float:
     """Rows a second, in the batch that is in the middle."""
     return statistics.median(b.rows / b.seconds for b in batches)
+
+
+def rate_in_all(batches: Sequence[Batch]) -> float:
+    """Rows a second, in all batches together."""
+    return sum(b.rows for b in batches) / sum(b.seconds for b in batches)
 
 
 def in_all(batches: Sequence[Batch]) -> tuple[int, int]:

@@ -213,12 +213,20 @@ class StateChangedError(DeclarationError):
 
     code = "STATE_CHANGED"
 
-    def __init__(self, function: str, *, query: str, changes: Sequence[str], at: Location) -> None:
+    def __init__(
+        self,
+        function: str,
+        *,
+        query: str,
+        changes: Sequence[str],
+        at: Location,
+        can_go_back: bool = True,
+    ) -> None:
+        back = "declare it as it was, or " if can_go_back else ""
         super().__init__(
             f"the state of {function!r} in {query!r} is not the one that was deployed: "
             f"{'; '.join(changes)}",
-            fix="declare it as it was, or give the dataset a new name, which starts anew "
-            "from what has landed",
+            fix=f"{back}give the dataset a new name, which starts anew from what has landed",
             at=at,
         )
 

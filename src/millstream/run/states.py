@@ -38,7 +38,9 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
     checkpoint = home.checkpoint(query.name)
     if _operators_with(checkpoint, f'"{EARLIER}"'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
-        raise StateChangedError(query.name, query=query.name, changes=(why,), at=query.at)
+        raise StateChangedError(
+            query.name, query=query.name, changes=(why,), at=query.at, can_go_back=False
+        )
     has_run = CheckpointLog(checkpoint).planned >= 0
     held = read(file.read_text()) if has_run and file.exists() else None
     if held is not None:

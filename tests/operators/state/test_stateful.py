@@ -189,9 +189,10 @@ def test_the_keys_of_a_bucket_are_kept_in_head_and_parts(
     home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for limit, value in (("_BUCKETS", (0,)), ("RECENT", 4), ("LARGEST", 2)):
+    for limit, value in (("_BUCKETS", (0,)), ("RECENT", 150), ("LARGEST", 60)):
         monkeypatch.setattr(buckets, limit, value)
     app, dice, wanted = ms.App("counts"), random.Random(1), Counter[str]()
+    users = [f"user {n}" for n in range(150)]
     app.source(name="hits")(lambda: ms.Memory("user STRING"))
 
     @ms.stateful(key="user", state="n BIGINT", emits="user STRING, n BIGINT", order="arrival")
@@ -206,8 +207,8 @@ def test_the_keys_of_a_bucket_are_kept_in_head_and_parts(
         return count(hits)
 
     with stream(app, home=home) as s:
-        for batch, size in enumerate((2, 9, 1, 1, 3, 12, 2, 1, 20, 1, 4, 2)):
-            for user in dice.choices("abcdefghijkl", k=size):
+        for batch, size in enumerate((2, 9, 1, 300, 30, 12, 2, 70, 20, 1, 40, 2)):
+            for user in dice.choices(users, k=size):
                 s.send("hits", user=user)
                 wanted[user] += 1
             s.batch()

@@ -26,12 +26,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
+from millstream.operators.state.ahead import Ahead
 from millstream.operators.state.aside import Raised, put
 from millstream.operators.state.frontier import frontier_us, of_watermark
 from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS, Head, Keys, Part, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from pyspark.sql import DataFrame
@@ -49,13 +50,12 @@ _BUCKETS: tuple[int, ...] = (
 )
 """Numbers that Spark spreads evenly over 2, 4, 8, 16 or 32 tasks. Fixed for ever: what a checkpoint
 holds is found by them."""
-LARGEST = 1024
-"""How many keys a part may hold: beyond that, to read it takes longer than to ask for it."""
-RECENT = 1024
-"""How many changes a head may hold: beyond that, to write them takes longer than to place them."""
-
-AT_ONCE = 256
-"""How many parts are read in one call at most: they are all in memory then."""
+LARGEST = 2**13
+"""How many bytes a part may have: beyond that, to read it takes longer than to ask for it."""
+RECENT = 2**16
+"""How many bytes a head may have: beyond that, to write it takes longer than to place it."""
+MOST = 1024
+"""How many parts a bucket may have: the head knows of each."""
 
 EARLIER = "dues"
 """A name of state that earlier layouts had, and this one has not."""
@@ -169,7 +169,7 @@ class Buckets(StatefulProcessor):
         """Find the state of the bucket."""
         self._handle = handle
         self._entries = handle.getMapState(self._keeping.name, _PLACE, _STATE)
-        self._ahead: dict[int, bytes] = {}
+        self._ahead = Ahead(self._entries)
 
     def handleInitialState(  # noqa: N802
         self,
@@ -220,7 +220,8 @@ class Buckets(StatefulProcessor):
 
         found = self._entries.getValue((HEAD_AT,))
         head = HEAD.decode(found[0]) if found else Head()
-        answers, raised = self._taken(head, rows, frontier)
+        size = sum(map(len, rows)) + (len(found[0]) if found else 0)
+        answers, raised = self._taken(head, size, rows, frontier)
         timer = None if head.timer == fired else head.timer
         head.timer = self._wake_at(timer, head.dues)
         self._note(head, found)
@@ -232,51 +233,48 @@ class Buckets(StatefulProcessor):
             yield pd.DataFrame(dict(zip(self._names, columns, strict=True)), dtype=object)
 
     def _taken(
-        self, head: Head, rows: Mapping[str, Sequence[Row]], frontier: float
+        self, head: Head, size: int, rows: Mapping[str, Sequence[Row]], frontier: float
     ) -> tuple[list[Row], list[Raised]]:
         """Give keys their turns; keep what came of it in the head, or in parts if it is much."""
         answers: list[Row] = []
         raised: list[Raised] = []
         of_parts = _by_part(rows, head.count)
         late = {number for number, due in head.dues.items() if due <= frontier}
-        changes, largest = sum(map(len, head.recent.values())) + len(rows), 0
-        wanted = of_parts.keys() | late | (head.recent.keys() if changes > self._recent else set())
-        self._read_ahead(head, wanted)
-        for number in sorted(wanted):
-            part, come = self._part(head, number), of_parts.get(number, {})
+        is_much, largest = size > self._recent, 0
+        wanted = sorted(of_parts.keys() | late | (head.recent.keys() if is_much else set()))
+        unread = [n for n in wanted if is_much or n in late or not head.has_new(n, of_parts[n])]
+        self._expect(head, unread)
+        for number in wanted:
+            part = self._part(head, number)
             overdue = [k for k, due in part.dues() if due <= frontier] if number in late else ()
-            before = len(part.changed)
-            answers += part.take(self._keyed, come, overdue, frontier)
+            answers += part.take(self._keyed, of_parts.get(number, {}), overdue, frontier)
             raised += part.raised
-            changes += max(len(part.changed) - before - len(come), 0)
-            if changes > self._recent:
+            size += part.grown
+            if size > self._recent:
                 largest = max(largest, self._keep(head, number, part.merged()))
             else:
                 self._hold(head, number, part, is_known=number in late)
-        if all(m is None for keys in head.recent.values() for m in keys.memories.values()):
-            for number in [*head.recent]:
-                self._keep(head, number, self._part(head, number).merged())
-        if largest > self._largest:
+        if size > self._recent or head.is_forgetting:
+            self._expect(head, rest := sorted(head.recent))
+            for number in rest:
+                kept = self._keep(head, number, self._part(head, number).merged())
+                largest = max(largest, kept)
+        if largest > self._largest and head.count < MOST:
             self._split(head)
-        self._ahead = {}
         return answers, raised
 
     def _part(self, head: Head, number: int) -> Part:
         changed = head.recent.pop(number, None) or Keys()
         return Part(changed, partial(self._load, number) if number in head.stored else None)
 
-    def _read_ahead(self, head: Head, wanted: Set[int]) -> None:
-        """Read all parts in one call if most of them are wanted, and they are not too many."""
-        if 1 < len(head.stored) <= AT_ONCE and 2 * len(wanted & head.stored) > len(head.stored):
-            self._ahead = {part: packed for (part,), (packed,) in self._entries.iterator()}
+    def _expect(self, head: Head, parts: Iterable[int]) -> None:
+        """Prepare to read parts: all there are if most are wanted, and none need be large."""
+        stored = [number for number in parts if number in head.stored]
+        is_most = 2 * len(stored) > len(head.stored) > 1
+        self._ahead.expect(stored, at_once=is_most and head.count < MOST)
 
     def _load(self, number: int) -> Keys:
-        packed = self._ahead.pop(number, None)
-        if packed is None:
-            held = self._entries.getValue((number,))
-            assert held is not None, "a part that is stored"
-            packed = held[0]
-        return KEYS.decode(packed)
+        return KEYS.decode(self._ahead.read(number))
 
     def _hold(self, head: Head, number: int, part: Part, *, is_known: bool) -> None:
         """Keep in the head what has changed of a part, and the first moment that may be due."""
@@ -288,24 +286,28 @@ class Buckets(StatefulProcessor):
         _be_due(head, number, dues)
 
     def _keep(self, head: Head, number: int, keys: Keys) -> int:
-        """Store a part; give how many keys it has."""
+        """Store a part; give how many bytes it has that could be in several."""
+        packed = b""
         if len(keys):
-            self._entries.updateValue((number,), (msgspec.msgpack.encode(keys),))
+            packed = msgspec.msgpack.encode(keys)
+            self._entries.updateValue((number,), (packed,))
             head.stored.add(number)
         elif number in head.stored:
             self._entries.removeKey((number,))
             head.stored.remove(number)
         _be_due(head, number, keys.dues.values())
-        return len(keys)
+        return len(packed) if len(keys) > 1 else 0
 
     def _split(self, head: Head) -> None:
         """Keep a bucket in at least twice as many parts."""
-        keys = Keys()
-        for number in sorted(head.stored | head.recent.keys()):
-            keys.change(self._part(head, number).merged())
+        keys, parts = Keys(), sorted(head.stored)
+        self._expect(head, parts)
+        for number in parts:
+            keys.change(self._load(number))
             self._keep(head, number, Keys())
+        size = len(msgspec.msgpack.encode(keys))
         head.count *= 2
-        while head.count * self._largest < 2 * len(keys):
+        while head.count < MOST and head.count * self._largest < 2 * size:
             head.count *= 2
         for number, part in keys.in_parts(head.count).items():
             self._keep(head, number, part)

@@ -82,6 +82,15 @@ class Head(msgspec.Struct, array_like=True):
         """Whether it is the head of a bucket without keys."""
         return self.timer is None and not (self.stored or self.dues or self.recent)
 
+    def has_new(self, number: int, keys: Mapping[str, Any]) -> bool:
+        """Whether all these keys of a part have changed since it was stored."""
+        return number in self.recent and keys.keys() <= self.recent[number].memories.keys()
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether all that has changed of late is that keys are forgotten."""
+        return all(m is None for keys in self.recent.values() for m in keys.memories.values())
+
 
 HEAD = msgspec.msgpack.Decoder(Head)
 """Reads a head."""
@@ -118,6 +127,8 @@ class Part:
         self.changed, self._load = changed, load
         self._stored = None if load else Keys()
         self.raised: list[Raised] = []
+        self.grown = 0
+        """How many bytes the turns gave to remember."""
 
     @property
     def stored(self) -> Keys:
@@ -148,6 +159,7 @@ class Part:
             turn = keyed.turn(key, memory, rows.get(key, ()), frontier)
             answers += turn.answers
             self.raised += turn.raised
+            self.grown += len(turn.packed or b"")
             is_stored = self._load and (is_changed or key in self.stored.memories)
             if turn.packed is not None or is_stored:
                 self.changed.put(key, turn.packed, turn.due_us)
