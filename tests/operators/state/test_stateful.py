@@ -175,6 +175,18 @@ def test_the_state_of_every_call_of_a_function_is_read(
         assert sorted(map(tuple, rows)) == [("ann", 1), ("bob", 1)]
 
 
+def test_keys_that_spark_takes_as_equal_are_one_key(spark: SparkSession) -> None:
+    @ms.stateful(key="x", state="n BIGINT", emits="x DOUBLE, n BIGINT", order="arrival")
+    def many(x: float, rows: Sequence[Any], state: Any, timer: Any) -> Iterator[tuple[float, int]]:
+        yield x, len(rows)
+
+    rows = spark.createDataFrame([(0.0,), (-0.0,), (1.5,), (float("nan"),)] * 2, "x DOUBLE")
+
+    grouped = {(str(row.x), row["count"]) for row in rows.groupBy("x").count().collect()}
+    assert {(str(row.x), row.n) for row in many(rows).collect()} == grouped
+    assert ("0.0", 4) in grouped
+
+
 def test_buckets_are_spread_evenly_over_tasks(spark: SparkSession) -> None:
     numbers = spark.createDataFrame([(n,) for n in buckets._BUCKETS], "n INT")
 

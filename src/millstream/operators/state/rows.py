@@ -19,6 +19,7 @@ from millstream.errors import (
 )
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
+from millstream.operators.columns import quoted
 from millstream.operators.state.aside import around
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
@@ -26,6 +27,7 @@ from millstream.operators.state.codec import JSON
 from millstream.operators.state.forever import keep_forever
 from millstream.operators.state.hold import hold_for
 from millstream.operators.state.kind import is_plain
+from millstream.operators.state.text import NULLS, as_key
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -38,6 +40,7 @@ _DELAY = "spark.watermarkDelayMs"
 _TIME, _TEXT, _END = "us", "text", "end"
 _ANSWERS = StructType([StructField("answer", StringType())])
 _STRICT = {**JSON, "mode": "FAILFAST"}
+_OF_KEYS = {**JSON, **NULLS}
 
 
 def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
@@ -89,9 +92,9 @@ def name_in_checkpoint(function: str) -> str:
 
 def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame:
     untimed = UNTIMED_US if declared.order == "event" else 0
-    at = F.unix_micros(_quoted(time)) if time else F.lit(None).cast("bigint")
+    at = F.unix_micros(quoted(time)) if time else F.lit(None).cast("bigint")
     return rows.select(
-        _json(declared.key, keep_nulls=True).alias(KEY),
+        as_key(rows, declared.key, _OF_KEYS).alias(KEY),
         F.coalesce(at, F.lit(untimed)).alias(_TIME),
         _json(rows.columns).alias(_TEXT),
     )
@@ -122,7 +125,7 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
             declared.name, field.name, why=why, columns=given.columns, at=declared.at
         )
     return given.select(
-        _json(declared.key, keep_nulls=True).alias(KEY),
+        as_key(given, declared.key, _OF_KEYS).alias(KEY),
         F.lit(INITIAL_US).cast("bigint").alias(_TIME),
         _json(declared.state.names).alias(_TEXT),
     )
@@ -192,10 +195,5 @@ def _goes_by_event_time(declared: KeyedState) -> bool:
     return declared.clock == "event" and bool(declared.timeout or declared.ttl)
 
 
-def _json(names: tuple[str, ...] | list[str], *, keep_nulls: bool = False) -> Column:
-    nulls = {"ignoreNullFields": "false"} if keep_nulls else {}
-    return F.to_json(F.struct(*map(_quoted, names)), {**JSON, **nulls})
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name}`")
+def _json(names: tuple[str, ...] | list[str]) -> Column:
+    return F.to_json(F.struct(*map(quoted, names)), JSON)

@@ -23,7 +23,7 @@ from millstream.errors import OperatorColumnError
 from millstream.operators.columns import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -37,7 +37,8 @@ JSON = {
 }
 """Text that keeps every microsecond."""
 
-WITH_NULLS = {**JSON, "ignoreNullFields": "false"}
+NULLS = {"ignoreNullFields": "false"}
+WITH_NULLS = {**JSON, **NULLS}
 
 
 def as_text(names: Sequence[str]) -> Column:
@@ -45,10 +46,12 @@ def as_text(names: Sequence[str]) -> Column:
     return F.to_json(F.struct(*map(quoted, names)), WITH_NULLS)
 
 
-def as_key(rows: DataFrame, names: Sequence[str]) -> Column:
+def as_key(
+    rows: DataFrame, names: Sequence[str], options: Mapping[str, str] = WITH_NULLS
+) -> Column:
     """Write columns as the text of a key; what Spark groups together is written alike."""
     parts = (_alike(quoted(name), rows.schema[name].dataType).alias(name) for name in names)
-    return F.to_json(F.struct(*parts), WITH_NULLS)
+    return F.to_json(F.struct(*parts), {**options})
 
 
 def _alike(value: Column, kind: DataType) -> Column:
