@@ -46,34 +46,16 @@ def _without_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "ask", lambda entries, places: {p: entries[p,][0] for p in places})
 
 
-class Value:
-    """A value, or nothing."""
-
-    held: Any = None
-
-    def get(self) -> Any:
-        return self.held
-
-    def update(self, value: Any) -> None:
-        self.held = value
-
-    def clear(self) -> None:
-        self.held = None
-
-
 class Bucket:
     """What Spark is to a processor: one bucket, its state and its timers."""
 
     def __init__(self, processor: Buckets) -> None:
-        self.maps, self.values, self.timers = dict[str, Entries](), dict[str, Value](), set[int]()
+        self.maps, self.timers = dict[str, Entries](), set[int]()
         self.processor, self.counts = processor, {1}
         processor.init(self)  # type: ignore[arg-type]
 
     def getMapState(self, name: str, *_: Any) -> Entries:  # noqa: N802
         return self.maps.setdefault(name, Entries())
-
-    def getValueState(self, name: str, *_: Any) -> Value:  # noqa: N802
-        return self.values.setdefault(name, Value())
 
     def registerTimer(self, ms: int) -> None:  # noqa: N802
         self.timers.add(ms)
