@@ -47,5 +47,5 @@ def test_state_is_read_key_by_key_while_the_app_runs(
     assert "inactive" in ann.out
     assert "bob" not in ann.out
     assert "0 rows" in early.out
-    assert "--where" in wrong.err
+    assert wrong.err.startswith("[ARGUMENT_REFUSED] --where"), "and nothing of Spark's"
     assert other.err.startswith(f"[{UnknownStateError.code}]")

@@ -103,6 +103,7 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
         raise UnknownStateError(name, known=tuple(kept))
     query, state = found[0]
     checkpoint = home.checkpoint(query)
+    _ = spark.streams  # Starts Spark's state coordinator, without which no state is loaded.
     if CheckpointLog(checkpoint).committed < 0:
         return decoded(spark.createDataFrame([], "part INT, packed BINARY"), state)
     calls = (_entries(spark, checkpoint, o, state) for o in _operators(checkpoint, state.name))

@@ -83,7 +83,16 @@ def open_session(
     began = time.monotonic()
     spark = start(name, java=java, conf=combined, log_dir=log_dir or cache_dir() / "logs")
     report("spark", f"started in {time.monotonic() - began:.1f} s")
+    _silence_query_context()
     return spark
+
+
+def _silence_query_context() -> None:
+    """Stop PySpark from printing the JSON of an error that it also raises."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def warm_up(spark: SparkSession) -> None:
