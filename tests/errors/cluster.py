@@ -107,7 +107,10 @@ SAMPLES = (
     ),
     StorageFullError(HOME),
     SparkFailedError(
-        "paid", condition="PYTHON", cause="ValueError: 13", log=f"{HOME}/logs/spark.log"
+        "paid",
+        condition="PYTHON",
+        cause="ConnectionError: the service of lucky numbers does not answer",
+        log=f"{HOME}/logs/spark.log",
     ),
     PythonLateError("visits", log=f"{HOME}/logs/spark.log"),
     DriverLostError(log=f"{HOME}/logs/spark.log"),

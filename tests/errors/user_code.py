@@ -5,6 +5,7 @@ from __future__ import annotations
 from millstream.errors import (
     AppFileError,
     ExpectationFailedError,
+    ExpressionFailedError,
     FunctionRaisedError,
     KeyNotUniqueError,
     LateRowsError,
@@ -13,6 +14,7 @@ from millstream.errors import (
     NotADataFrameError,
     QueryRefusedError,
     RuleRefusedError,
+    UdfRaisedError,
 )
 
 SAMPLES = (
@@ -30,6 +32,16 @@ SAMPLES = (
     ),
     NotAConnectorError("orders", got="None", at=Location("app.py", 6)),
     NotADataFrameError("paid", got="None", at=Location("app.py", 11)),
+    UdfRaisedError(
+        "paid", cause="ValueError: unlucky", arguments="number=13", at=Location("app.py", 16)
+    ),
+    ExpressionFailedError(
+        "shares",
+        condition="DIVIDE_BY_ZERO",
+        cause="Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL "
+        'instead. If necessary set "spark.sql.ansi.enabled" to "false" to bypass this error.',
+        at=Location("app.py", 13),
+    ),
     FunctionRaisedError(
         "paid",
         cause="PySparkAttributeError: [ATTRIBUTE_NOT_SUPPORTED] Attribute `were` is not supported.",

@@ -12,6 +12,7 @@ from millstream.connectors.memory import Memory
 from millstream.errors import (
     AlreadyRunningError,
     CheckpointResetError,
+    ExpressionFailedError,
     FunctionRaisedError,
     MillstreamError,
     NotADataFrameError,
@@ -21,12 +22,16 @@ from millstream.errors import (
     QueryStoppedError,
     SparkFailedError,
     TableRestoredError,
+    UdfRaisedError,
     UnknownVersionError,
 )
 from millstream.lake.home import Home
+from millstream.lake.ledger import read_ledger
 from millstream.observe import Progress
 from millstream.run.lease import Lease
 from millstream.run.supervise import Restart
+from millstream.views.report import LedgerView
+from millstream.views.status import StatusView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,11 +209,11 @@ def test_an_append_aggregate_without_a_watermark_is_refused_before_anything_star
     assert rows(tmp_path, "readings") == []
 
 
-def checked(fails_if: Callable[[int], bool]) -> Column:
+def checked(fails_if: Callable[[int], bool], error: type[Exception] = ConnectionError) -> Column:
     """Make a column with a function that raises for some numbers."""
 
     def refuse(number: int) -> int:
-        raise ValueError(number)
+        raise error(number)
 
     # PySpark does not understand annotations that are text: a function with none is tried.
     check = F.udf(lambda number: refuse(number) if fails_if(number) else number, "bigint")
@@ -244,7 +249,7 @@ def test_a_row_that_always_fails_stops_its_table_and_leaves_the_others_running(
     ]
     [error] = [event.error for event in events if event.kind == "failed"]
     assert isinstance(error, SparkFailedError)
-    assert error.what == "query 'lucky' failed in Spark (PYTHON): ValueError: 13"
+    assert error.what == "query 'lucky' failed in Spark (PYTHON): ConnectionError: 13"
     assert rows(tmp_path, "beside") == [(1,), (13,)]
     assert rows(tmp_path, "lucky") == []
 
@@ -272,6 +277,100 @@ def test_a_failure_that_passes_is_tried_again_and_every_row_is_written_once(
     assert ("restarting", "lucky") in kinds(events)
     assert sorted(rows(home, "lucky")) == [(n,) for n in range(20)]
     assert sorted(rows(home, "after")) == [(n,) for n in range(20)]
+
+
+def test_a_function_that_raises_on_a_row_stops_its_query_at_once_with_line_and_arguments(
+    spark: SparkSession, tmp_path: Path, impatient: None
+) -> None:
+    source = Memory(READING)
+    source.add(reading(13, "12:00:00"))
+    app = timed(source)
+    app.table(name="lucky")(
+        lambda readings: readings.select(checked(lambda n: n == 13, ValueError))
+    )
+    app.sql("after", "SELECT id FROM lucky")
+    app.sql("divided", "SELECT id / (id - 13) AS share FROM readings")
+    events: list[Event] = []
+    running = app.open({"home": tmp_path, "once": True}, tell=events.append)
+
+    running.serve()
+
+    failed = {event.query: event.error for event in events if event.kind == "failed"}
+    assert "restarting" not in {event.kind for event in events}
+    lucky, divided = failed["lucky"], failed["divided"]
+    assert isinstance(lucky, UdfRaisedError)
+    assert lucky.what.endswith("raises ValueError: 13, called with number=13")
+    assert lucky.at is not None
+    assert lucky.at.file.endswith("tests/run/test_application.py")
+    assert isinstance(divided, ExpressionFailedError)
+    assert "DIVIDE_BY_ZERO" in divided.what
+
+
+def test_every_look_at_a_home_shows_what_failed_until_a_run_gets_through_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def lucky(fails_if: Callable[[int], bool]) -> App:
+        app = timed(source)
+        app.table(name="lucky")(lambda readings: readings.select(checked(fails_if, ValueError)))
+        app.sql("after", "SELECT id FROM lucky")
+        return app
+
+    def looks() -> tuple[dict[str, str | None], bool]:
+        status = StatusView.of(Home.at(tmp_path), None)
+        troubles = {dataset.name: dataset.trouble for dataset in status.datasets}
+        ledger = LedgerView.of(Home.at(tmp_path), read_ledger(Home.at(tmp_path)))
+        return troubles, ledger.is_complete
+
+    source = Memory(READING)
+    source.add(reading(13, "12:00:00"))
+    with pytest.raises(QueryStoppedError):
+        lucky(lambda n: n == 13).run(home=tmp_path, once=True)
+    after_failure = looks()
+
+    lucky(lambda _: False).run(home=tmp_path, once=True)
+
+    assert after_failure == ({"readings": None, "lucky": "failed", "after": "stale"}, False)
+    assert looks() == ({"readings": None, "lucky": None, "after": None}, True)
+
+
+def test_a_run_that_is_stopped_while_a_query_is_restarting_does_not_end_well(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(reading(13, "12:00:00"))
+    app = timed(source)
+    app.table(name="lucky")(lambda readings: readings.select(checked(lambda n: n == 13)))
+    events: list[Event] = []
+    running = app.open({"home": tmp_path}, tell=events.append)
+
+    def stop_when_it_restarts() -> None:
+        if ("restarting", "lucky") in kinds(events):
+            running.ask_to_stop()
+
+    running.serve(stop_when_it_restarts)
+
+    with pytest.raises(SparkFailedError):
+        running.raise_if_stopped_for_good()
+
+
+def test_a_watermark_that_is_defined_twice_fails_a_run_at_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"), reading(2, "12:10:00"))
+    app = timed(source)
+
+    @app.table()
+    def per_minute(readings: DataFrame) -> DataFrame:
+        later = readings.withColumn("then", F.expr("at + INTERVAL 10 SECONDS"))
+        return (
+            later.withWatermark("then", "2 minutes").groupBy(F.window("then", "1 minute")).count()
+        )
+
+    with pytest.raises(QueryRefusedError) as caught:
+        app.run(home=tmp_path, once=True)
+
+    assert "remove this withWatermark" in caught.value.fix
 
 
 def test_the_first_fault_stops_everything_if_so_asked(spark: SparkSession, tmp_path: Path) -> None:

@@ -256,3 +256,31 @@ def test_a_key_that_most_rows_have_is_warned_of_where_rows_are_moved(
         line = inspect.getsourcelines(table)[1] + 3
         assert "90% of the last rows of 'readings' have id = 7" in warning
         assert f"test_rehearse.py:{line}" in warning
+
+
+def test_what_spark_refuses_only_once_a_query_has_a_watermark_is_refused_by_check(
+    spark: SparkSession,
+) -> None:
+    app = timed(Memory(READING))
+
+    @app.table()
+    def redefined(readings: DataFrame) -> DataFrame:
+        later = readings.withColumn("then", F.expr("at + INTERVAL 10 SECONDS"))
+        return (
+            later.withWatermark("then", "2 minutes").groupBy(F.window("then", "1 minute")).count()
+        )
+
+    @app.table()
+    def two_times(readings: DataFrame) -> DataFrame:
+        left = readings.withColumn("window", F.window("at", "1 minute"))
+        right = left.select("id", "window", F.col("at").alias("other_at"))
+        return ms.join_within(left, right, on=["id", "window"], within="5 minutes")
+
+    found = {error.what.split("'")[1]: error for error in rehearse(app.graph, spark)}
+
+    assert {name: error.code for name, error in found.items()} == {
+        "redefined": "QUERY_REFUSED",
+        "two_times": "QUERY_REFUSED",
+    }
+    assert "remove this withWatermark" in found["redefined"].fix
+    assert "drop all but one of these columns" in found["two_times"].fix

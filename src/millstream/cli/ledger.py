@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 _SOURCES = ("source", "batches", "input", "ok", "late", "future", "malformed", "rejected", "")
 _SERVES = ("serve", "batches", "input", "written", "quarantined", "", "store")
+_TROUBLES = {
+    "failed": "has failed, and lacks rows",
+    "restarting": "fails and is tried again, and lacks rows",
+    "stale": "reads one that has failed, and lacks rows",
+}
 _TABLES = ("table", "batches", "input", "written", "quarantined", "dropped", "", "rules")
 
 
@@ -59,7 +64,11 @@ def show(view: LedgerView) -> None:
         if number:
             print()
         print_table(head, rows)
-    print(f"\n  {'✓ balanced' if view.is_balanced else '✗ NOT BALANCED'}: {view.home}")
+    print()
+    for name, trouble in view.troubles.items():
+        print(f"  ✗ {name} {_TROUBLES[trouble.state]}: [{trouble.code}] {trouble.what}")
+    balance = _balance(balanced=view.is_balanced) if view.is_complete else "✗ NOT COMPLETE"
+    print(f"  {balance}: {view.home}")
 
 
 def _source(entry: SourceEntry) -> list[str]:

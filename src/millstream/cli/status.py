@@ -65,9 +65,10 @@ def driver(holder: Holder | None) -> str:
 
 
 def _row(dataset: StandingView) -> list[str]:
+    trouble = f"{dataset.trouble.upper()} · " if dataset.trouble else ""
     if dataset.state != "ran":
-        return [dataset.name, dataset.kind, *([text.NOTHING] * 6), dataset.state]
-    aside = text.verdicts(dataset.verdicts)
+        return [dataset.name, dataset.kind, *([text.NOTHING] * 6), trouble + dataset.state]
+    aside = trouble + text.verdicts(dataset.verdicts)
     return [
         dataset.name,
         dataset.kind,

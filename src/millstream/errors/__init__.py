@@ -282,6 +282,7 @@ from millstream.errors.triggers import (
 from millstream.errors.user_code import (
     AppFileError,
     ExpectationFailedError,
+    ExpressionFailedError,
     FunctionRaisedError,
     KeyNotUniqueError,
     LateRowsError,
@@ -289,6 +290,7 @@ from millstream.errors.user_code import (
     NotADataFrameError,
     QueryRefusedError,
     RuleRefusedError,
+    UdfRaisedError,
 )
 
 __all__ = [
@@ -344,6 +346,7 @@ __all__ = [
     "EventTimeUnboundedError",
     "EventTimeUnknownError",
     "ExpectationFailedError",
+    "ExpressionFailedError",
     "ExtraMissingError",
     "FaultsError",
     "FolderTakenError",
@@ -494,6 +497,7 @@ __all__ = [
     "TriggerSinkError",
     "TriggerTargetError",
     "TwoAppsError",
+    "UdfRaisedError",
     "UnboundedPatternError",
     "UnboundedStateError",
     "UnexpectedError",

@@ -64,6 +64,17 @@ class FunctionRaisedError(UserCodeError):
         )
 
 
+_REFUSED_FIXES = {
+    "Redefining watermark": "remove this withWatermark and use the event time of the source; or, "
+    "for another event time, drop the source's from the table that is read here",
+    "More than one event time columns": "drop all but one of these columns from that input before "
+    "the join; a window made from the event time is an event time as well",
+    "without watermark": "give the source a watermark (watermark='10 minutes') and group by a "
+    "window of its event time, or keep the answer by key: mode='update', key=[…]",
+}
+"""What to do about what Spark refuses most often, by a phrase of its sentence."""
+
+
 class QueryRefusedError(UserCodeError):
     """Spark refuses a query: an unknown column, or an operation a stream cannot do."""
 
@@ -72,7 +83,39 @@ class QueryRefusedError(UserCodeError):
     def __init__(self, dataset: str, *, condition: str, cause: str, at: Location) -> None:
         super().__init__(
             f"Spark refuses {dataset!r} ({condition}): {cause}",
-            fix="mend the query; `millstream check` tries it without data",
+            fix=next(
+                (fix for phrase, fix in _REFUSED_FIXES.items() if phrase in cause),
+                "mend the query; `millstream check` tries it without data",
+            ),
+            at=at,
+        )
+
+
+class UdfRaisedError(UserCodeError):
+    """A Python function that a query applies to its rows raised on one of them."""
+
+    code = "UDF_RAISED"
+
+    def __init__(self, dataset: str, *, cause: str, arguments: str = "", at: Location) -> None:
+        called = f", called with {arguments}" if arguments else ""
+        super().__init__(
+            f"a function that {dataset!r} applies to its rows raises {cause}{called}",
+            fix="correct the function, or filter such rows before it; the batch is kept, and the "
+            "next run computes it again",
+            at=at,
+        )
+
+
+class ExpressionFailedError(UserCodeError):
+    """An expression of a query cannot be computed for one of its rows."""
+
+    code = "EXPRESSION_FAILED"
+
+    def __init__(self, dataset: str, *, condition: str, cause: str, at: Location) -> None:
+        super().__init__(
+            f"Spark cannot compute a row of {dataset!r} ({condition}): {cause}",
+            fix="correct the expression, or filter such rows before it; the batch is kept, and the "
+            "next run computes it again",
             at=at,
         )
 

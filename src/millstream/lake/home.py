@@ -107,6 +107,11 @@ class Home:
         return self.path / "references" / query
 
     @property
+    def troubles(self) -> Path:
+        """Where it is kept which queries did not end well in the last run."""
+        return self.path / "troubles.json"
+
+    @property
     def logs(self) -> Path:
         """Where Spark's own log goes."""
         return self.path / "logs"

@@ -187,6 +187,16 @@ def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:
     return rows.where("_verdict = 'ok'").select(*Landing.of(dataset).schema.names)
 
 
+def query_line(error: PySparkException, declared: Location) -> Location:
+    """Say which line of the app made the expression that Spark names; or where it is declared."""
+    for context in error.getQueryContext():
+        if context.contextType() is QueryContextType.DataFrame:
+            file, _, line = context.callSite().rpartition(":")
+            if line.isdigit() and place_of(file) == declared.file:
+                return Location(declared.file, int(line))
+    return declared
+
+
 def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Location:
     """Say which line Spark means: of a query in SQL, or of the function that made it."""
     if not isinstance(dataset.build, SqlFunction):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import re
 import subprocess
@@ -10,26 +11,30 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
+from millstream.declare.cell import place_of
 from millstream.errors import (
     BrokerLostError,
     DriverLostError,
+    ExpressionFailedError,
+    Location,
     MillstreamError,
     PythonLateError,
     RecordsLostError,
     SparkFailedError,
     StorageFullError,
+    UdfRaisedError,
 )
-from millstream.run.build import refused
+from millstream.run.build import query_line, refused
 from millstream.run.health import damage_of
+from millstream.spark.arguments import CALLED_WITH, is_library
 from millstream.spark.session import log_of_jvm
 from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.errors import Location
     from millstream.lake.home import Home
 
 _DISK_FULL = "No space left on device"
@@ -39,14 +44,26 @@ _BROKER_SILENT = (
     "org.apache.kafka.common.errors.TimeoutException",
     "Cannot fetch record for offset",
 )
+_FRAME = re.compile(r'^ +File "([^"]+)", line (\d+), in ', re.MULTILINE)
+_REFUSED_STATES = ("0A", "42")
+"""Classes of SQLSTATE: what Spark does not support, and what is wrong in the query itself."""
+_ROW_STATES = ("21", "22", "23", "P0")
+"""Classes of SQLSTATE: the query is right, and cannot be computed for one of its rows."""
+_PASSING = ("ConnectionError", "Timeout", "TimeoutError", "OSError", "MemoryError")
+"""How the names end of what a Python function may raise once and not again."""
 _PYTHON_LATE = "Python worker failed to connect back"
 _KAFKA_DATA_LOSS = "Some data may have been lost because they are not available in Kafka any more"
 
 
 def explain(error: BaseException, *, query: str, at: Location, home: Home) -> MillstreamError:
-    """Turn whatever a query died of into an error a person can act on."""
+    """Turn whatever a query died of into an error a person can act on.
+
+    What would happen again with the same rows and the same code is the app's own fault: no
+    restart helps. All else may pass, and is tried again.
+    """
     if isinstance(error, MillstreamError):
         return error
+    error = _first_cause(error)
     if outside := _of_the_surroundings(error, query=query, at=at, home=home):
         return outside
     log = log_of_jvm(home.logs)
@@ -54,10 +71,44 @@ def explain(error: BaseException, *, query: str, at: Location, home: Home) -> Mi
         return refused(query, error, at)
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return DriverLostError(log=log)
-    if damaged := damage_of(home, query):
-        return damaged
+    if found := damage_of(home, query) or _of_the_app(error, query=query, at=at):
+        return found
     condition, cause = _spoken(error)
     return SparkFailedError(query, condition=condition, cause=cause, log=log)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """Give what stopped a query, in place of Spark's word that it stopped."""
+    cause = getattr(error, "_cause", None)
+    return cause if isinstance(error, StreamingQueryException) and cause is not None else error
+
+
+def _of_the_app(error: BaseException, *, query: str, at: Location) -> MillstreamError | None:
+    """Find what restarts cannot help: a refused query, a function or an expression that fails."""
+    if trace := _RAISED.findall(str(error)):
+        return _raised_by_function(str(error), trace[-1], query=query, at=at)
+    if not isinstance(error, PySparkException):
+        return None
+    state = (error.getSqlState() or "")[:2]
+    if state in _REFUSED_STATES:
+        return refused(query, error, at)
+    if state in _ROW_STATES:
+        condition, place = error.getCondition() or state, query_line(error, at)
+        return ExpressionFailedError(query, condition=condition, cause=words_of(error), at=place)
+    return None
+
+
+def _raised_by_function(
+    told: str, cause: str, *, query: str, at: Location
+) -> UdfRaisedError | None:
+    name = cause.partition(":")[0]
+    if name.endswith(_PASSING) or issubclass(getattr(builtins, name, Exception), OSError):
+        return None
+    frames = [(file, int(line)) for file, line in _FRAME.findall(told) if not is_library(file)]
+    places = [Location(place_of(file), line) for file, line in frames]
+    own = [place for place in places if place.file == at.file] or places or [at]
+    arguments = told.partition(CALLED_WITH)[2].partition("\n")[0]
+    return UdfRaisedError(query, cause=cause, arguments=arguments, at=own[-1])
 
 
 def _spoken(error: BaseException) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -17,7 +18,7 @@ from millstream.operators.state.forever import noting_forever
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.alerts import hold_to_alert
-from millstream.run.build import answer, hold_rules, hold_to_declaration, refused
+from millstream.run.build import answer, hold_rules, hold_to_declaration, query_line, refused
 from millstream.run.event_time import watermarked
 from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 # By whole names: asked for part by part, Java looks for every part in every jar.
 _MODES = "org.apache.spark.sql.streaming.OutputMode"
 _CHECKER = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_EXECUTION = f"{_STREAMING}.runtime.IncrementalExecution"
+_WATERMARKS = f"{_STREAMING}.runtime.PropagateWatermarkSimulator"
+_OFFSETS = f"{_STREAMING}.checkpointing.OffsetSeqMetadata"
+_DEFAULT = "$lessinit$greater$default$"
+"""How Scala names the default of a parameter of a constructor, by its place."""
 
 
 def rehearse(
@@ -75,6 +82,42 @@ def hold_to_mode(dataset: Table | Serve, frame: DataFrame, mode: str) -> None:
         raise refused(dataset.name, error, dataset.at) from error
 
 
+def plan_stream(dataset: Table | Serve, frame: DataFrame, mode: str, folder: str) -> None:
+    """Have Spark plan the second batch of a query, which has a watermark, as it does in a run.
+
+    Some rules of Spark's are looked at only then: a watermark that is defined twice, or an
+    operator that finds two event times.
+
+    Raises:
+        QueryRefusedError: Spark refuses it.
+    """
+    session = frame.sparkSession
+    jvm: Any = session.sparkContext._jvm
+    execution, offsets = getattr(jvm, _EXECUTION), getattr(jvm, _OFFSETS)
+    watermark_ms = now_ms = 1
+    checkpoint = Path(folder)
+    # Operators that keep state of their own look for the batch that is planned.
+    (checkpoint / "offsets").mkdir()
+    (checkpoint / "offsets" / "0").touch()
+    try:
+        execution(
+            session._jsparkSession,
+            frame._jdf.queryExecution().analyzed(),
+            getattr(getattr(jvm, _MODES), mode.capitalize())(),
+            (checkpoint / "state").as_uri(),
+            jvm.java.util.UUID.randomUUID(),
+            jvm.java.util.UUID.randomUUID(),
+            0,
+            getattr(jvm, "scala.Option").empty(),
+            offsets(watermark_ms, now_ms, getattr(offsets, f"{_DEFAULT}3")()),
+            getattr(jvm, _WATERMARKS)(),
+            True,  # noqa: FBT003 - Spark's constructor has no names
+            *(getattr(execution, f"{_DEFAULT}{place}")() for place in (12, 13, 14, 15)),
+        ).executedPlan()
+    except PySparkException as error:
+        raise refused(dataset.name, error, query_line(error, dataset.at)) from error
+
+
 class _NotTriedError(Exception):
     """A dataset reads one that is wrong itself."""
 
@@ -107,7 +150,7 @@ class _Stage:
         hold_to_declaration(dataset, frame)
         hold_to_alert(self._graph, dataset, frame)
         if streaming:
-            hold_to_mode(dataset, frame, dataset.mode)
+            self._plan(dataset, frame, dataset.mode)
             self.found += unbounded_state(dataset, frame, made)
         self._look_for_skew(dataset, frame, made)
         self._schemas[dataset.name] = frame.schema
@@ -122,9 +165,14 @@ class _Stage:
         hold_to_sinks(serve, frame)
         self.found += unfit_operators(serve, trigger, said, frame, made)
         if not trigger.is_row_wise:
-            hold_to_mode(serve, frame, serve.mode_in(trigger))
+            self._plan(serve, frame, serve.mode_in(trigger))
             self.found += unbounded_state(serve, frame, made)
             self._look_for_skew(serve, frame, made)
+
+    def _plan(self, dataset: Table | Serve, frame: DataFrame, mode: str) -> None:
+        hold_to_mode(dataset, frame, mode)
+        with tempfile.TemporaryDirectory(prefix="millstream-plan-") as checkpoint:
+            plan_stream(dataset, frame, mode, checkpoint)
 
     def _warn(
         self, dataset: Table | Serve, told: Sequence[Callable[[str], MillstreamError]]

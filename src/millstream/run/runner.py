@@ -24,6 +24,7 @@ from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import TableSink, open_table_sink
+from millstream.lake.trouble import Trouble, record_troubles
 from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.errors import MillstreamError
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.plan import Query
@@ -101,6 +103,7 @@ class Runner:
         self._receptions: list[Reception] = []
         self._served: list[Served] = []
         self._alerts = Alerts(graph, lease, tell)
+        self._troubles: dict[str, Trouble] | None = None
         self.queries: list[Supervised] = []
 
     def open(self) -> None:
@@ -136,6 +139,7 @@ class Runner:
         for supervised in self.queries:
             self._look_after(supervised)
             self._idle.look_after(supervised)
+        self._record_troubles()
         self._files.look()
 
     def run_once(self, keep_on: Callable[[], bool]) -> None:
@@ -152,6 +156,7 @@ class Runner:
                 time.sleep(_LOOK_EVERY_S)
                 self._lease.hold()
                 self._look_after(supervised)
+                self._record_troubles()
             if supervised.state == "finished":
                 self._idle.settle(supervised)
         self._alerts.finish(keep_on)
@@ -182,8 +187,11 @@ class Runner:
             supervised.running.ask_to_stop()
         for supervised in self.queries:
             supervised.running.stop()
+            if supervised.error is not None and supervised.trouble == "restarting":
+                self._give_up(supervised, supervised.error)
             if not supervised.is_over:
                 supervised.state = "stopped"
+        self._record_troubles()
         for served in self._served:
             served.close()
         self._alerts.close()
@@ -375,9 +383,10 @@ class Runner:
         failure = supervised.running.failure
         if failure is not None:
             self._failed(supervised, failure)
-        else:
-            supervised.state = "finished"
+        elif supervised.finish() or supervised.error is None:
             self._tell(Event("finished", supervised.query.name))
+        else:
+            self._give_up(supervised, supervised.error)
 
     def _has_input(self, query: Query) -> bool:
         """Whether anything it reads has rows; to start before costs time and gives nothing."""
@@ -401,11 +410,33 @@ class Runner:
             pause = max(supervised.retry_at - time.monotonic(), 0)
             self._tell(Event("restarting", name, f"again in {pause:.0f} s", error))
             return
+        self._give_up(supervised, error)
+
+    def _give_up(self, supervised: Supervised, error: MillstreamError) -> None:
+        name, supervised.state = supervised.query.name, "failed"
         self._tell(Event("failed", name, error=error))
         for other in self.queries:
             if other.query.name in self._graph.downstream(name) and not other.is_stale:
                 other.is_stale = True
                 self._tell(Event("stale", other.query.name, f"because {name!r} stopped"))
+
+    def _record_troubles(self) -> None:
+        """Keep in the home which queries are in trouble, for every later look at it."""
+        found = {s.query.name: trouble for s in self.queries if (trouble := _trouble_of(s))}
+        if found != self._troubles:
+            record_troubles(self._home, [s.query.name for s in self.queries], found)
+            self._troubles = found
+
+
+def _trouble_of(supervised: Supervised) -> Trouble | None:
+    if (state := supervised.trouble) is None:
+        return None
+    error = supervised.error
+    if error is None:
+        fix = "`millstream status` shows what failed; it goes on from there in the next run"
+        return Trouble(state, "QUERY_STOPPED", "a dataset that it reads has failed", fix)
+    file, line = (error.at.file, error.at.line) if error.at else (None, None)
+    return Trouble(state, error.code, error.what, error.fix, file, line)
 
 
 def _drain(supervised: Supervised) -> None:

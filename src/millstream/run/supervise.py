@@ -109,6 +109,31 @@ class Supervised:
         """Whether it will do nothing more."""
         return self.state in ("failed", "finished", "stopped")
 
+    @property
+    def trouble(self) -> Literal["failed", "restarting", "stale"] | None:
+        """Why its table is not up to date; None if it is, or will be with the next batch."""
+        if self.state == "failed":
+            return "failed"
+        if self.error is not None and not self.has_recovered:
+            return "restarting"
+        return "stale" if self.is_stale else None
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether it has got through what it failed at.
+
+        An outage has passed as soon as Spark has looked for rows; of anything else only a batch
+        shows it.
+        """
+        has_passed = self.state != "restarting" and isinstance(self.error, OUTAGES)
+        has_looked = self.state == "finished" or self.running.progress is not None
+        return (has_passed and has_looked) or self.running.facts.batch > self.batch_at_failure
+
+    def finish(self) -> bool:
+        """Take note that it has ended by itself; tell whether it ended well."""
+        self.state = "finished"
+        return self.error is None or self.has_recovered
+
     def fail(self, error: MillstreamError, restart: Restart) -> bool:
         """Take note of a failure; tell whether it is to be tried again."""
         self.error = error

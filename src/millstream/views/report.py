@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.errors import catalogue
+from millstream.lake.trouble import read_troubles
 from millstream.model.dataset import Alert
 from millstream.views.shape import FaultView
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from millstream.errors import MillstreamError
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
+    from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
     from millstream.run.batch import BatchTable, Comparison
@@ -101,12 +103,19 @@ class LedgerView:
     sources: tuple[SourceEntry, ...]
     tables: tuple[TableEntry, ...]
     serves: tuple[ServeEntry, ...]
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    """Queries that did not end well in the last run, by name: their tables lack rows."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every query ended well in the last run, so that nothing is left to compute."""
+        return not self.troubles
 
     @staticmethod
     def of(home: Home, ledger: Ledger) -> LedgerView:
         """Show a ledger."""
         entries = (ledger.sources, ledger.tables, ledger.serves)
-        return LedgerView(str(home.path), ledger.is_balanced, *entries)
+        return LedgerView(str(home.path), ledger.is_balanced, *entries, read_troubles(home))
 
 
 @dataclass(frozen=True, slots=True)

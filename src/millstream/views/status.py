@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
@@ -10,6 +10,7 @@ from millstream.errors import MillstreamError
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
+from millstream.lake.trouble import read_troubles
 from millstream.model.dataset import Alert, Serve, Source, View
 from millstream.run.lease import holder_of
 from millstream.views.live import set_aside
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from millstream.lake.home import Home
     from millstream.lake.log import Commit
+    from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.run.lease import Holder
@@ -52,6 +54,16 @@ class StandingView:
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Rows that were set aside, by why, over all batches."""
     fault: FaultView | None = None
+    """What is wrong with it: damage, or why its query did not end well in the last run."""
+    trouble: str | None = None
+    """`failed`, `restarting` or `stale`, if its query did not end well in the last run."""
+
+    def with_trouble(self, found: Trouble | None) -> StandingView:
+        """Add how its query ended, if it did not end well."""
+        if found is None:
+            return self
+        fault = FaultView(found.code, found.what, found.fix, found.file, found.line)
+        return replace(self, fault=self.fault or fault, trouble=found.state)
 
     @staticmethod
     def of(home: Home, name: str, declared: Source | Table | Serve | None = None) -> StandingView:
@@ -112,7 +124,11 @@ class StatusView:
         stored = [name for name in home.tables if not name.endswith(QUARANTINE)]
         names = [*declared, *(name for name in stored if name not in declared)]
         wanted = names if chosen is None else [name for name in names if name in set(chosen)]
-        datasets = tuple(StandingView.of(home, name, declared.get(name)) for name in wanted)
+        troubles = read_troubles(home)
+        datasets = tuple(
+            StandingView.of(home, name, declared.get(name)).with_trouble(troubles.get(name))
+            for name in wanted
+        )
         app = graph.app if graph else str(home.read_manifest()["app"])
         return StatusView(app, str(home.path), holder_of(home), datasets)
 
