@@ -1,10 +1,11 @@
-"""An independent matcher: all subsequences are tried, and the best of them is chosen.
+"""An independent matcher: docs/how-to/patterns.md, rule by rule, over all ways to take rows.
 
 It shares no code with the automaton. A spec says a pattern twice: in SQL, and as Python functions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,33 +46,29 @@ class Brute:
         self.spec, self.rows = spec, rows
         """In the order of event time."""
 
-    def matches(self) -> list[tuple[tuple[str, int], ...]]:
-        """Matches as they are told: names, each with the number of its row."""
-        ends = [(*end, start) for start in range(len(self.rows)) if (end := self._end(start))]
-        ends.sort(key=lambda e: (e[0], e[1], e[3]))
-        dropped: set[int] = set()
-        told = []
-        for _, _, taken, start in ends:
-            if start not in dropped:
-                told.append(tuple((name, number) for number, _, name in taken))
-                dropped.update(range(self._goes_on(taken)))
-        return told
+    def matches(self) -> list[Taken]:
+        """Matches in the order of their first rows."""
+        found = [one for start in range(len(self.rows)) if (one := self._match(start))]
+        found.sort(key=lambda one: (one[0], one[1][0][0]))
+        chosen: list[Taken] = []
+        for _, taken in found:
+            if all(taken[0][0] >= self._goes_on(other) for other in chosen):
+                chosen.append(taken)
+        return sorted(chosen)
 
-    def absences(self) -> list[int]:
-        """The rows that begin the pattern and are not followed by the rest of it."""
-        return [
-            start
-            for start in range(len(self.rows))
-            if any(self._begins(start)) and not self._complete(start)
-        ]
-
-    def _begins(self, start: int) -> Iterator[bool]:
-        for number in self._reachable(-1):
-            yield self._kind(self.spec.steps[number].kinds, start, ()) is not None
+    def absences(self) -> list[tuple[int, str]]:
+        """The rows that begin the pattern and no match, with the step that each would begin."""
+        found = []
+        for start in range(len(self.rows)):
+            begun = [taken for taken in self._ways(start) if len(taken) == 1]
+            if begun and not self._complete(start):
+                found.append((start, min(begun, key=self._preference)[0][2]))
+        return found
 
     def _goes_on(self, taken: Taken) -> int:
-        policy, _, rest = self.spec.after_match.partition("(")
-        of_step = [row for row, _, name in taken if name == rest.rstrip(")")]
+        """The row before which a chosen match excludes all beginnings."""
+        policy, _, step = self.spec.after_match.rstrip(")").partition("(")
+        of_step = [row for row, _, name in taken if name == step]
         match policy:
             case "skip_past_last":
                 return taken[-1][0] + 1
@@ -82,126 +79,81 @@ class Brute:
             case _:
                 return 0
 
-    def _end(self, start: int) -> tuple[int, int, Taken] | None:
-        """When it is clear what the match of a start is: before (0) or with (1) which row."""
-        found = self._complete(start)
-        if not found:
+    def _match(self, start: int) -> tuple[int, Taken] | None:
+        """The match that a row begins, and with which row it is complete."""
+        ways = self._complete(start)
+        if not ways:
             return None
-        earliest = min(taken[-1][0] for taken in found)
-        best = min((t for t in found if t[-1][0] == earliest), key=self._rank)
-        return self._extended(start, best)
+        complete = min(taken[-1][0] for taken in ways)
+        best = min((t for t in ways if t[-1][0] == complete), key=self._preference)
+        grown = [t for t in ways if t[: len(best)] == best and self._grows(t[len(best) :])]
+        return complete, min(grown, key=self._growth)
+
+    def _preference(self, taken: Taken) -> list[int]:
+        """Rule 2, less is better: how many rows each step takes."""
+        counts = [sum(s == step for _, s, _ in taken) for step in range(len(self.spec.steps))]
+        return [
+            -count if step.greedy else count
+            for step, count in zip(self.spec.steps, counts, strict=True)
+        ]
+
+    def _grows(self, further: Taken) -> bool:
+        return all(self.spec.steps[step].greedy for _, step, _ in further)
+
+    def _growth(self, taken: Taken) -> list[int]:
+        """Rule 3, less is better: for each row the step that takes it, or none."""
+        steps = {row: step for row, step, _ in taken}
+        return [steps.get(row, len(self.spec.steps)) for row in range(len(self.rows))]
 
     def _complete(self, start: int) -> list[Taken]:
-        return [taken for taken in self._all(start, ()) if self._is_complete(taken)]
-
-    def _all(self, start: int, taken: Taken) -> Iterator[Taken]:
-        """Every subsequence that may be part of a match, from a start."""
-        rows = [start] if not taken else range(taken[-1][0] + 1, len(self.rows))
-        for row in rows:
-            if self.rows[row]["at"] - self.rows[start]["at"] > self.spec.within:
-                break
-            for step in range(len(self.spec.steps)):
-                name = self._name(taken, row, step)
-                if name is not None:
-                    longer = (*taken, (row, step, name))
-                    yield longer
-                    yield from self._all(start, longer)
-
-    def _name(self, taken: Taken, row: int, step: int) -> str | None:
-        """As what a row may follow."""
-        if not self._may_follow(taken, step):
-            return None
-        kinds, last = self.spec.steps[step].kinds, taken[-1][1] if taken else -1
-        between = range(taken[-1][0] + 1, row) if taken else range(0)
-        crossed = range(last + 1, step + 1) if taken else range(0)
-        guards = [kind for s in crossed for kind in self.spec.steps[s].without]
-        is_broken = (self.spec.steps[step].strict and between) or any(
-            self._kind([*kinds, *guards], other, taken) for other in between
-        )
-        return None if is_broken else self._kind(kinds, row, taken)
-
-    def _may_follow(self, taken: Taken, step: int) -> bool:
-        last = taken[-1][1] if taken else -1
-        if step == last:
-            return self._count(taken) < self._most(step)
-        is_done = not taken or self._count(taken) >= self.spec.steps[last].least
-        return is_done and step in self._reachable(last)
-
-    def _kind(self, kinds: Sequence[Kind], row: int, taken: Taken) -> str | None:
-        past: dict[str, list[Mapping[str, Any]]] = {}
-        for number, _, name in taken:
-            past.setdefault(name, []).append(self.rows[number])
-        return next((k.name for k in kinds if k.meets(self.rows[row], past)), None)
-
-    def _reachable(self, step: int) -> list[int]:
-        found = []
-        for later in range(step + 1, len(self.spec.steps)):
-            found.append(later)
-            if not self.spec.steps[later].optional:
-                break
-        return found
-
-    def _most(self, step: int) -> float:
-        most = self.spec.steps[step].most
-        return float("inf") if most is None else most
-
-    def _count(self, taken: Taken) -> int:
-        return sum(step == taken[-1][1] for _, step, _ in taken)
+        return [taken for taken in self._ways(start) if self._is_complete(taken)]
 
     def _is_complete(self, taken: Taken) -> bool:
-        last = taken[-1][1]
-        rest = self.spec.steps[last + 1 :]
-        return self._count(taken) >= self.spec.steps[last].least and all(s.optional for s in rest)
+        counts = Counter(step for _, step, _ in taken)
+        return all(
+            counts[number] >= step.least or (step.optional and not counts[number])
+            for number, step in enumerate(self.spec.steps)
+        )
 
-    def _rank(self, taken: Taken) -> tuple[tuple[int, ...], ...]:
-        """Less is preferred: greedy steps are repeated and entered, reluctant ones left out."""
-        ranks: list[tuple[int, ...]] = []
-        before = -1
-        for _, step, _ in taken:
-            if step == before:
-                ranks.append((0 if self.spec.steps[step].greedy else 2,))
-            else:
-                # Each optional step passed over, then the one entered.
-                choices = [1 if self.spec.steps[s].greedy else 0 for s in range(before + 1, step)]
-                entered = self.spec.steps[step]
-                own = (0 if entered.greedy else 1) if entered.optional else 0
-                ranks.append((1, *choices, own))
-            before = step
-        return tuple(ranks)
+    def _ways(self, start: int, before: Taken = ()) -> Iterator[Taken]:
+        """Every way to take rows from a start, complete or not."""
+        for row in range(before[-1][0] + 1, len(self.rows)) if before else [start]:
+            for step in range(before[-1][1] if before else 0, len(self.spec.steps)):
+                if self._may_take(start, before, row, step):
+                    name = self._name(self.spec.steps[step].kinds, row, before)
+                    taken = (*before, (row, step, str(name)))
+                    yield taken
+                    yield from self._ways(start, taken)
 
-    def _extended(self, start: int, taken: Taken) -> tuple[int, int, Taken]:
-        """Let greedy steps at the end take each further row they can."""
-        best, row = taken, taken[-1][0]
-        while self._may_grow(taken, row):
-            row += 1
-            over = row == len(self.rows)
-            if over or self.rows[row]["at"] - self.rows[start]["at"] > self.spec.within:
-                return row, 0, best
-            steps = self._greedy(taken)
-            name = {s: self._name(taken, row, s) for s in steps}
-            step = next((s for s in steps if name[s]), None)
-            if step is not None:
-                taken = (*taken, (row, step, str(name[step])))
-                best = taken if self._is_complete(taken) else best
-        return row, 1, best
+    def _may_take(self, start: int, before: Taken, row: int, step: int) -> bool:
+        spec = self.spec.steps[step]
+        between = range(before[-1][0] + 1, row) if before else range(0)
+        return (
+            self.rows[row]["at"] - self.rows[start]["at"] <= self.spec.within
+            and self._is_next(before, step)
+            and self._name(spec.kinds, row, before) is not None
+            and not any(self._name(spec.kinds, other, before) for other in between)
+            and not (spec.strict and between)
+            and not any(self._name(self._guards(before, step), o, before) for o in between)
+        )
 
-    def _greedy(self, taken: Taken) -> list[int]:
-        """Which steps may follow greedily, the most preferred first."""
-        last, found = taken[-1][1], []
-        if self.spec.steps[last].greedy and self._count(taken) < self._most(last):
-            found.append(last)
-        if self._count(taken) >= self.spec.steps[last].least:
-            found += [s for s in self._reachable(last) if self.spec.steps[s].greedy]
-        return found
+    def _is_next(self, before: Taken, step: int) -> bool:
+        """Whether a step may take a row: it and all between have as many as they may have."""
+        last = before[-1][1] if before else -1
+        count = sum(s == last for _, s, _ in before)
+        if step == last:
+            most = self.spec.steps[step].most
+            return most is None or count < most
+        is_filled = not before or count >= self.spec.steps[last].least
+        return is_filled and all(s.optional for s in self.spec.steps[last + 1 : step])
 
-    def _may_grow(self, taken: Taken, row: int) -> bool:
-        """Whether any later row could be taken, after those up to `row` were looked at."""
-        last = taken[-1]
-        skipped = range(last[0] + 1, row + 1)
-        for step in self._greedy(taken):
-            crossed = range(last[1] + 1, step + 1)
-            guards = [k for s in crossed for k in self.spec.steps[s].without]
-            is_blocked = any(self._kind(guards, other, taken) for other in skipped)
-            if not is_blocked and not (self.spec.steps[step].strict and skipped):
-                return True
-        return False
+    def _guards(self, before: Taken, step: int) -> list[Kind]:
+        passed = range(before[-1][1] + 1, step + 1) if before else range(0)
+        return [guard for number in passed for guard in self.spec.steps[number].without]
+
+    def _name(self, kinds: Sequence[Kind], row: int, before: Taken) -> str | None:
+        """As which of several kinds a row counts: the first whose condition it meets."""
+        past: dict[str, list[Mapping[str, Any]]] = {}
+        for number, _, name in before:
+            past.setdefault(name, []).append(self.rows[number])
+        return next((k.name for k in kinds if k.meets(self.rows[row], past)), None)

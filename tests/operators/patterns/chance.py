@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from millstream.operators.patterns.evaluate import Kind as Type
 
 KINDS: dict[Path, Type] = {("at",): "timestamp", ("v",): "integer", ("w",): "integer"}
-_VALUES, _MOST_ROWS = 4, 8
+_VALUES, _MOST_ROWS = 3, 9
+_SECOND = 1_000_000
 
 
 def is_over(w: int | None, other: int | None) -> bool:
@@ -58,6 +59,11 @@ def kind(dice: random.Random, name: str, earlier: Sequence[str]) -> Kind:
         Kind(name, f"w > {s}.w", lambda n, p: is_over(n["w"], last(p.get(s, []))["w"])),
         Kind(
             name,
+            f"v <> {a} AND w = {s}.w",
+            lambda n, p: n["v"] != a and n["w"] is not None and n["w"] == last(p.get(s, []))["w"],
+        ),
+        Kind(
+            name,
             f"v <> {a} AND ({s}.w IS NULL OR w > {s}.w)",
             lambda n, p: (
                 n["v"] != a
@@ -77,27 +83,28 @@ def kind(dice: random.Random, name: str, earlier: Sequence[str]) -> Kind:
         Kind(
             name,
             f"v <> {a} AND at - first({s}.at) < INTERVAL 3 SECONDS",
-            lambda n, p: n["v"] != a and bool(p.get(s)) and n["at"] - p[s][0]["at"] < 3_000_000,
+            lambda n, p: n["v"] != a and bool(p.get(s)) and n["at"] - p[s][0]["at"] < 3 * _SECOND,
         ),
     ]
     return dice.choice(compared if earlier and dice.random() < 0.5 else alone)
 
 
-def step(dice: random.Random, name: str, earlier: Sequence[str], *, is_first: bool) -> StepSpec:
+def step(dice: random.Random, name: str, earlier: Sequence[str], *, is_end: bool) -> StepSpec:
+    """A step by chance; one at the end is more often optional and greedy."""
     least = dice.choice([1, 1, 1, 2])
     most = dice.choice([least, least, least + 1, least + 2, None])
     kinds = [kind(dice, name, earlier)]
     if dice.random() < 0.15:
         kinds.append(kind(dice, f"{name}{name}", earlier))
-    guards = [kind(dice, f"no_{name}", earlier)] if not is_first and dice.random() < 0.25 else []
+    guards = [kind(dice, f"no_{name}", earlier)] if earlier and dice.random() < 0.25 else []
     guards = [g if f"no_{name}." not in g.sql else kind(dice, g.name, ()) for g in guards]
     return StepSpec(
         tuple(kinds),
         least,
         most,
-        optional=dice.random() < 0.2,
-        greedy=dice.random() < 0.6,
-        strict=dice.random() < 0.25,
+        optional=dice.random() < (0.7 if is_end else 0.2),
+        greedy=dice.random() < (0.8 if is_end else 0.6),
+        strict=dice.random() < 0.2,
         without=tuple(guards),
     )
 
@@ -106,12 +113,14 @@ def spec_of(dice: random.Random) -> Spec:
     """A pattern by chance."""
     steps: list[StepSpec] = []
     names: list[str] = []
-    for name in "abcd"[: dice.choice([1, 2, 2, 3, 3, 4])]:
-        steps.append(step(dice, name, names, is_first=not steps))
+    count = dice.choice([1, 2, 2, 3, 3, 4])
+    ends = dice.choice([0, 1, 2, 2])
+    for number, name in enumerate("abcd"[:count]):
+        steps.append(step(dice, name, names, is_end=number >= count - ends))
         names += [k.name for k in steps[-1].kinds]
     if all(s.optional for s in steps):
         steps[-1] = replace(steps[-1], optional=False)
-    spec = Spec(tuple(steps), dice.choice([2, 4, 6, 20]) * 1_000_000)
+    spec = Spec(tuple(steps), dice.choice([2, 4, 6, 20]) * _SECOND)
     return replace(spec, after_match=dice.choice(policies(spec)))
 
 
@@ -127,10 +136,13 @@ def policies(spec: Spec) -> list[str]:
 
 
 def rows_of(dice: random.Random) -> list[dict[str, Any]]:
-    """A stream by chance, in the order of event time; some rows are at the same instant."""
+    """A stream by chance, in the order of event time.
+
+    Some rows are at the same instant, some whole seconds apart, some a microsecond more or less.
+    """
     rows, at = [], 0
     for _ in range(dice.randint(1, _MOST_ROWS)):
-        at += dice.choice([0, 1, 1, 1, 2]) * 1_000_000
+        at += max(0, dice.choice([0, 1, 1, 1, 2]) * _SECOND + dice.choice([-1, 0, 0, 0, 1]))
         row = {"at": at, "v": dice.randrange(_VALUES), "w": dice.choice([None, 1, 2, 3, 4])}
         rows.append(row | {"tie": dice.getrandbits(63)})
     return in_order(rows)
@@ -142,7 +154,7 @@ def in_order(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def pattern_of(spec: Spec) -> Pattern:
-    found = pattern(key="k", within=f"{spec.within // 1_000_000} seconds")
+    found = pattern(key="k", within=f"{spec.within // _SECOND} seconds")
     for one in spec.steps:
         for guard in one.without:
             found = found.without(guard.name, guard.sql)
@@ -202,12 +214,14 @@ class Trial:
         return self._run(Automaton(self._program, None), dice)
 
     def _run(self, automaton: Automaton, dice: random.Random | None) -> list[Any]:
+        """What is found, in the order of first rows, and by the time it must be there."""
         found: list[Found] = []
         memory = Memory()
         waiting, frontier = self._judge.rows(self.rows), 0
-        while dice and frontier < 40_000_000:
+        while dice and frontier < 40 * _SECOND:
+            before = frontier
+            frontier += max(0, dice.randint(0, 6) * _SECOND // 2 + dice.choice([-1, 0, 0, 1]))
             # Those up to the new frontier have come, and any of the others.
-            frontier += dice.randint(0, 6) * 500_000
             come = [r for r in waiting if r.at <= frontier or dice.random() < 0.3]
             waiting = [r for r in waiting if not any(r is c for c in come)]
             dice.shuffle(come)
@@ -215,9 +229,11 @@ class Trial:
             due = automaton.due(memory)
             news = automaton.advance(memory, frontier)
             assert not news or (due is not None and due <= frontier)
+            assert all(one.began + self.spec.within > before for one in news)
             found += news
             memory = unpack(pack(memory), self._program)
         memory.pending += waiting
         found += automaton.advance(memory, FOREVER)
         assert pack(memory) is None
+        found.sort(key=lambda one: one.rows[0][1].order)
         return [[(self._names[v], json.loads(row.text)) for v, row in one.rows] for one in found]

@@ -2,8 +2,13 @@
 
 Every row that may begin the pattern does. From there each way to go on is a branch that waits for
 one step; branches stand in the order of preference, and of two that have the same future the less
-preferred one is dropped. The first row that completes a branch ends the match; then a last step
-that is greedy takes what it still can.
+preferred one is dropped. The first row that completes a branch completes the match; from then on
+its branches are the ways to grow that are better than the best complete one so far.
+
+Matches are chosen in the order in which they are complete. Except with `skip_to_next`, what began
+earlier than a complete match and is not complete is given up: either that match is chosen, which
+excludes it, or the one that excludes the match excludes it as well. So complete matches come first
+in the order of beginnings, and the first of them is the next to be chosen.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import operator
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -104,6 +109,11 @@ class Begun:
     taken: Link | None = None
     """The match, once there is one; it may still grow."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is a match that cannot grow."""
+        return self.taken is not None and not self.branches
+
     def awaits(self, program: Program) -> int:
         """Say which conditions a row must meet for anything to happen, as bits; -1 if none."""
         every = [program.awaited(branch.origin, branch.target) for branch in self.branches]
@@ -155,6 +165,13 @@ class Beginnings:
         """Give up those whose first row comes before a row."""
         while self._in_order and self.first.first.number < number:
             self.remove(self.first)
+
+    def remove_excluded(self, match: Begun, number: int) -> None:
+        """Give up those whose first row comes before a row, but for complete ones up to a match."""
+        began = takewhile(lambda other: other.first.number < number, self)
+        last = match.first.number
+        for other in [o for o in began if o.taken is None or o.first.number > last]:
+            self.remove(other)
 
     def waiting_for(self, mask: int) -> list[Begun]:
         """Those to which a row that meets some conditions may matter, in order."""
@@ -225,6 +242,7 @@ class Automaton:
             elif begun.taken is None and self.skip is None:
                 rows = ((begun.variable, begun.first),)
                 yield Found(begun.first.at, self._deadline(begun), rows)
+            yield from self._chosen(memory)
 
     def _taken(self, memory: Memory, row: Row) -> Iterator[Found]:
         row.number = memory.count
@@ -236,17 +254,34 @@ class Automaton:
             moved.append(new)
         for begun in moved:
             memory.begun.put(begun, begun.awaits(self.program))
-        yield from self._over(memory, moved)
+        yield from self._over(memory, moved, row)
 
-    def _over(self, memory: Memory, moved: Sequence[Begun]) -> Iterator[Found]:
-        """Tell the matches that grow no more, of beginnings that a row mattered to."""
+    def _over(self, memory: Memory, moved: Sequence[Begun], row: Row) -> Iterator[Found]:
+        """Give up and return what a row decides, of beginnings that it mattered to."""
         for begun in moved:
-            if self.skip is None and begun.taken is not None:
+            if begun not in memory.begun:
+                continue
+            if begun.taken is None:
+                if self.skip is not None and not begun.branches:
+                    memory.begun.remove(begun)
+            elif self.skip is None:
                 memory.begun.remove(begun)
-            elif self.skip is not None and not begun.branches and begun in memory.begun:
+            elif self.skip.policy != "skip_to_next":
+                if begun.taken.row is row:
+                    past_last = self.skip.policy == "skip_past_last"
+                    end = row.number + 1 if past_last else begun.first.number
+                    memory.begun.remove_excluded(begun, end)
+                if not begun.branches:
+                    yield from self._chosen(memory)
+            elif not begun.branches:
                 memory.begun.remove(begun)
-                if begun.taken is not None:
-                    yield self._matched(memory, begun)
+                yield self._matched(memory, begun)
+
+    def _chosen(self, memory: Memory) -> Iterator[Found]:
+        """Return matches that cannot grow, as long as none before them can."""
+        while memory.begun and (begun := memory.begun.first).is_over:
+            memory.begun.remove(begun)
+            yield self._matched(memory, begun)
 
     def _matched(self, memory: Memory, begun: Begun) -> Found:
         assert begun.taken is not None
@@ -280,25 +315,31 @@ class Automaton:
 
     def _follow(self, begun: Begun, row: Row) -> None:
         """Have the branches that wait for such a row take it."""
+        grows = begun.taken is not None
         branches: list[Branch] = []
+        passed: list[Branch] = []
         for branch in begun.branches:
+            # A match that grows rather takes a row in any way than passes it over in a better one.
+            if passed and not (grows and passed[0].link is branch.link):
+                branches += passed
+                passed = []
             variable = self._variable(branch, row)
             if variable is None:
-                branches += [branch] * (not self._ends(branch, row))
+                if not self._ends(branch, row):
+                    passed.append(branch)
                 continue
             link = linked(self.program, branch.link, variable, row)
             count = self.program.counted(branch.target, branch.so_far)
             is_complete = self.program.is_complete(branch.target, count)
-            if is_complete or begun.taken is not None:
-                begun.taken = link if is_complete else begun.taken
-                begun.branches = [*self._waiting(branch.target, count, link, greedily=True)]
+            waiting = self._waiting(branch.target, count, link, greedily=grows or is_complete)
+            if is_complete:
+                begun.taken = link
+                begun.branches = [*_distinct([*branches, *waiting])] if grows else [*waiting]
                 return
-            branches += self._waiting(branch.target, count, link)
-        begun.branches = list(_distinct(branches))
+            branches += waiting
+        begun.branches = list(_distinct([*branches, *passed]))
 
-    def _waiting(
-        self, step: int, count: int, link: Link, *, greedily: bool = False
-    ) -> Iterator[Branch]:
+    def _waiting(self, step: int, count: int, link: Link, *, greedily: bool) -> Iterator[Branch]:
         for target, so_far in self.program.following(step, count):
             if not greedily or self.program.places[target].is_greedy:
                 yield Branch(step, target, so_far, link)

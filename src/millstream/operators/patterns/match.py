@@ -20,11 +20,12 @@ def match(
     after_match: str = "skip_past_last",
     select: str | None = None,
 ) -> DataFrame:
-    """Find a pattern: one row for each match, in a stream as soon as the watermark passes its end.
+    """Find a pattern: one row for each match, in a stream once no row to come can change it.
 
-    A match ends with the first row that completes it; a last step that is greedy then takes what
-    it still can. Rows at the same instant are ordered by a hash of all their columns: by what they
-    are, never by arrival or by what is selected.
+    A match is complete with the first row that completes it; greedy steps at the end then take what
+    they still can. Of matches that exclude each other, the first that is complete is chosen. Rows
+    at the same instant are ordered by a hash of all their columns: by what they are, never by
+    arrival or by what is selected.
 
     Args:
         rows: Where to look; a stream must have a watermark.
