@@ -88,6 +88,28 @@ def test_a_match_has_its_rows_as_they_were_and_what_is_selected_of_them(
     )  # fmt: skip
 
 
+def test_a_step_that_is_left_out_is_null_and_its_rows_are_those_of_the_next(
+    spark: SparkSession,
+) -> None:
+    rows = spark.createDataFrame([tx(n, n, kind=kind) for n, kind in enumerate("abc")], TX)
+    ends = (
+        ms.pattern(key="card", within="20 seconds")
+        .step("s0", "kind = 'a'")
+        .step("s1", "kind = 'b'", times=2, optional=True)
+        .step("s2", "kind IN ('b', 'c')", times=(1, 3), optional=True)
+        .step("s3", "kind = 'd'", optional=True)
+    )
+
+    [whole] = ms.match(rows, ends).collect()
+    [chosen] = ms.match(
+        rows, ends, select="s1.kind AS k, sum(s1.amount) AS sum, count(s1.*) AS n"
+    ).collect()
+
+    assert (whole.s1, whole.s3) == (None, None)
+    assert [row.kind for row in whole.s2] == ["b", "c"]
+    assert tuple(chosen) == (None, None, 0)
+
+
 def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkSession) -> None:
     rows = spark.createDataFrame([], RICH)
     begun = ms.pattern(key="card", within="1 hour").step("small", "amount < 1")

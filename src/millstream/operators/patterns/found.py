@@ -65,10 +65,10 @@ def found(
 
 
 def _whole(pattern: Pattern, steps: tuple[str, ...]) -> list[Column]:
-    """Each step with its rows: one, or an array if it may take several."""
+    """Each step with its rows: one, or an array if it may take several; null if it has none."""
     several = {v.name for step in pattern.steps if step.most != 1 for v in step.variables}
     return [
-        F.col(f"{STEPS}.`{name}`").alias(name)
+        F.expr(f"IF(size({STEPS}.`{name}`) > 0, {STEPS}.`{name}`, NULL)").alias(name)
         if name in several
         else F.expr(f"try_element_at({STEPS}.`{name}`, -1)").alias(name)
         for name in steps
