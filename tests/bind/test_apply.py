@@ -95,11 +95,11 @@ def test_without_a_kind_the_connector_of_the_code_is_changed() -> None:
 def test_tables_in_a_connector_are_read() -> None:
     orders = orders_of(
         "[profile.default.sources.orders]\n"
-        'kind = "files"\npath = "in"\nformat = "csv"\ncsv = { sep = "|", header = true }\n'
+        'kind = "files"\npath = "in"\nformat = "csv"\ncsv = { sep = "|", multiline = true }\n'
     )
 
     assert orders.connector == Files(
-        "in", format="csv", schema=SCHEMA, csv=CsvOptions(sep="|", header=True)
+        "in", format="csv", schema=SCHEMA, csv=CsvOptions(sep="|", multiline=True)
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,9 @@ from tests.apps import app_of, rows, run
 
 from millstream.connectors.files import Files
 from millstream.errors import MillstreamError, PathMissingError
+from millstream.lake.home import Home
+from millstream.lake.landing import Landing
+from millstream.lake.ledger import read_ledger
 from millstream.model.dataset import CsvOptions
 
 if TYPE_CHECKING:
@@ -105,6 +109,83 @@ def test_a_header_is_found_in_every_file_however_files_are_split(
 
     landed = rows(home, "readings", "name", "id", "_position", "_verdict")
     assert sorted(landed) == [(name * 20, n, n + 2, "ok") for name in ("a", "b") for n in range(50)]
+
+
+def test_without_multiline_the_pieces_of_a_quoted_newline_are_malformed(
+    spark: SparkSession, folder: Path, home: Path
+) -> None:
+    (folder / "a.csv").write_text('1,"first\n2,second"\n3,third\n')
+
+    run(app_of(Files(str(folder), format="csv", schema=SCHEMA)), home)
+
+    hint = "; if fields contain newlines, set multiline=True"
+    stray = "a quote inside an unquoted field, in column 'name'"
+    assert rows(home, "readings", "_position", "id", "name", "_reason") == [
+        (1, None, None, f"not CSV: a quoted field is not closed, in column 'name'{hint}"),
+        (2, None, None, f"not CSV: {stray}; quote the field and double the quote{hint}"),
+        (3, 3, "third", None),
+    ]
+
+
+def test_with_multiline_a_quoted_field_keeps_its_newlines_and_the_line_where_it_begins(
+    spark: SparkSession, small_partitions: None, folder: Path, home: Path
+) -> None:
+    file = folder / "a.csv"
+    text = 'id,name\r\n1,"first\r\n2,second"\r\n3,"a\rb\n\nc"\r\n\r\nx,"d\ne"\r\n'
+    last = "".join(f'{n},"{"z" * 40}\n{n}"\n' for n in range(10, 60))
+    file.write_bytes(("\ufeff" + text + last).encode())
+    (folder / "b.csv").write_text('id,name\n7,"open\n8,x\n')
+    options = CsvOptions(header=True, multiline=True)
+
+    run(app_of(Files(str(folder), format="csv", schema=SCHEMA, csv=options)), home)
+
+    landed = rows(home, "readings", "_origin", "_position", "id", "name", "_raw", "_reason")
+    first = sorted((row[1:] for row in landed if row[0] == str(file)), key=itemgetter(0))
+    assert [row[:3] for row in first if row[-1] is None] == [
+        *[(2, 1, "first\r\n2,second"), (4, 3, "a\rb\n\nc")],
+        *[(10 + 2 * (n - 10), n, f"{'z' * 40}\n{n}") for n in range(10, 60)],
+    ]
+    assert [row for row in first if row[-1] is not None] == [
+        (7, None, None, b"\r", "empty record"),
+        (8, None, None, b'x,"d\ne"\r', "expected int, got 'x', in column 'id'"),
+    ]
+    never = "not CSV: the quoted field that line 2 opens is not closed before the end of the file"
+    assert [row[1:] for row in landed if row[0] != str(file)] == [
+        (2, None, None, b'7,"open', never),
+        (3, None, None, b"8,x", never),
+    ]
+    [entry] = read_ledger(Home.at(home)).sources
+    assert (entry.input, entry.is_balanced) == (56, True)
+
+
+def test_a_live_source_reads_quoted_newlines(spark: SparkSession, folder: Path) -> None:
+    for name in "ab":
+        (folder / f"{name}.csv").write_text(f'1,"{name}\n2"\n3,"open\n')
+    connector = Files(str(folder), format="csv", schema=SCHEMA, csv=CsvOptions(multiline=True))
+    landing = Landing.of(app_of(connector, live=True).graph.sources[0])
+
+    read = landing.live(connector.sample(spark, 100)).collect()
+
+    assert sorted(tuple(row) for row in read) == [(1, "a\n2"), (1, "b\n2")]
+
+
+def test_multiline_is_refused_where_it_does_nothing() -> None:
+    multiline = CsvOptions(multiline=True)
+    as_json = Files(".", schema=SCHEMA, csv=multiline)
+    own = Files(".", format="csv", schema=SCHEMA, csv=multiline, options={"lineSep": "|"})
+
+    assert [(f.code, f.what, f.fix) for c in (as_json, own) for f in app_of(c).faults] == [
+        (
+            "OPTION_UNUSED",
+            "source 'readings' has csv.multiline=True, which format='json' does not use",
+            "set format='csv', or leave csv.multiline out",
+        ),
+        (
+            "OPTION_UNUSED",
+            "source 'readings' has options.lineSep='|', which csv.multiline=True does not use",
+            "leave options.lineSep out: lines end with LF or CRLF",
+        ),
+    ]
 
 
 def test_text_lands_line_by_line(spark: SparkSession, folder: Path, home: Path) -> None:

@@ -96,14 +96,15 @@ def test_a_table_without_a_mode_appends() -> None:
 def test_parts_of_an_option_have_a_dot() -> None:
     made = source(
         "-- source: Files\n-- path: data\n-- format: csv\n-- schema: a INT\n"
-        '-- csv.sep: "\\t"\n-- csv.header: true\n-- options.maxFilesPerTrigger: 1\n'
+        '-- csv.sep: "\\t"\n-- csv.header: true\n'
+        "-- csv.multiline: true\n-- options.maxFilesPerTrigger: 1\n"
     )
 
     assert made.connector == ms.Files(
         "data",
         "csv",
         "a INT",
-        ms.CsvOptions(sep="\t", header=True),
+        ms.CsvOptions(sep="\t", header=True, multiline=True),
         {"maxFilesPerTrigger": "1"},
     )
 

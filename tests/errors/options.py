@@ -7,6 +7,7 @@ from millstream.errors import (
     FormatRefusedError,
     Location,
     OptionRefusedError,
+    OptionUnusedError,
     ShareRefusedError,
     UnknownOptionError,
 )
@@ -18,6 +19,14 @@ SAMPLES = (
         dataset="paid",
         allowed=["append", "update", "complete"],
         at=Location("app.py", 11),
+    ),
+    OptionUnusedError(
+        "csv.multiline",
+        value=True,
+        source="orders",
+        by="format='json'",
+        fix="set format='csv', or leave csv.multiline out",
+        at=Location("app.py", 6),
     ),
     UnknownOptionError(
         "keys",

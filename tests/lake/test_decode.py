@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyspark import cloudpickle
 
 from millstream.errors import SchemaError
-from millstream.lake.decode import HEADER, Format, decoded_schema, decoder
+from millstream.lake.decode import NO_RECORD, Format, decoded_schema, decoder
 from millstream.lake.decode.column import UNFIT, ways
 from millstream.model.dataset import CsvOptions
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
@@ -319,7 +319,19 @@ def test_the_decoder_survives_pickling() -> None:
         (",x,", "missing required value, in column 'n'"),
         ("1,x,1e400", "1e400 does not fit DOUBLE, in column 'd'"),
         ("1,x,inf", "expected float, got 'inf', in column 'd'"),
-        ('1,"x,2', "not CSV: unexpected end of data"),
+        ('1,"x,2', "not CSV: a quoted field is not closed, in column 's'"),
+        (
+            '1,5" pipe,2',
+            "not CSV: a quote inside an unquoted field, in column 's'; "
+            "quote the field and double the quote",
+        ),
+        (
+            '1,"5" pipe",2',
+            "not CSV: text after a closing quote, in column 's'; "
+            "double a quote inside a quoted field",
+        ),
+        ("1,x,2\n1,x,2", "not CSV: a line break outside quotes, in column 'd'"),
+        ('1,x,2,"y', "not CSV: a quoted field is not closed, in column 4"),
         (b"1,\xff,2", "not UTF-8: invalid start byte (byte 2)"),
     ],
 )
@@ -359,7 +371,7 @@ def test_the_first_line_of_each_file_is_its_header_and_of_a_later_block_is_not()
 
     rows = decode("a INT, b INT", whole, how="csv", options=CsvOptions(header=True))
 
-    assert [row["_reason"] for row in rows] == [HEADER, None, HEADER, None, None]
+    assert [row["_reason"] for row in rows] == [NO_RECORD, None, NO_RECORD, None, None]
     assert [row["a"] for row in rows] == [None, 1, None, 3, 5]
 
 
@@ -370,7 +382,7 @@ def test_a_header_that_differs_from_the_schema_condemns_its_file_and_no_other() 
     rows = decode("a INT, b INT", first, second, how="csv", options=CsvOptions(header=True))
 
     fault = "header says a, c; the schema says a, b"
-    assert [row["_reason"] for row in rows] == [fault, fault, fault, HEADER, None]
+    assert [row["_reason"] for row in rows] == [fault, fault, fault, NO_RECORD, None]
     assert [row["_raw"] for row in rows[:3]] == [b"a,c", b"1,2", b"3,4"]
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from millstream.errors import FormatRefusedError, PathMissingError
+from millstream.errors import FormatRefusedError, OptionUnusedError, PathMissingError
 from millstream.model.dataset import Codec, CsvOptions
 from millstream.model.schema import Schema
 from millstream.settings.secret import revealed
@@ -53,11 +53,33 @@ class Files:
         return Codec(decoded, csv=csv, number_lines=True)
 
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format that does not exist, or a path that does not."""
+        """A format or a path that does not exist, or an option that is not used."""
         if self.format not in FORMATS:
             yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
         if "://" not in self.path and not (os.path.exists(self.path) or glob.glob(self.path)):
             yield PathMissingError(self.path, source=source, at=at)
+        if self.csv.multiline and self.format in FORMATS and self.format != "csv":
+            yield OptionUnusedError(
+                "csv.multiline",
+                value=True,
+                source=source,
+                by=f"format={self.format!r}",
+                fix="set format='csv', or leave csv.multiline out",
+                at=at,
+            )
+        if self._is_multiline and "lineSep" in self.options:
+            yield OptionUnusedError(
+                "options.lineSep",
+                value=self.options["lineSep"],
+                source=source,
+                by="csv.multiline=True",
+                fix="leave options.lineSep out: lines end with LF or CRLF",
+                at=at,
+            )
+
+    @property
+    def _is_multiline(self) -> bool:
+        return self.format == "csv" and self.csv.multiline
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Nothing more to try: the path was looked at."""
@@ -85,8 +107,11 @@ class Files:
             schema = StructType.fromJson(json.loads(Schema.parse(self.schema).to_json()))
             rows = reader(spark).options(**options).schema(schema).parquet(self._pattern)
             return rows.select("*", _origin(), F.col("_metadata.row_index").alias("_position"))
-        is_whole = self.format == "csv" and self.csv.header
+        is_whole = self.format == "csv" and self.csv.reads_whole_files
         session = _without_splits(spark) if is_whole else spark
+        if self._is_multiline:
+            # By default a CR ends a line, too, and nobody could tell which of them it was.
+            options["lineSep"] = "\n"
         lines = reader(session).options(**options).format("text").load(self._pattern)
         columns = ("value", _origin(), F.lit(None).cast("long").alias("_position"))
         return _in_session(spark, lines).select(*columns)
@@ -102,7 +127,7 @@ class Files:
 
 
 def _without_splits(spark: SparkSession) -> SparkSession:
-    """Open a session that never cuts a file in two: a header is in the first part only."""
+    """Open a session that never cuts a file in two: its lines are understood together."""
     from pyspark.sql import SparkSession
 
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())

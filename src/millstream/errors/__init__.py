@@ -153,6 +153,7 @@ from millstream.errors.options import (
     DurationRefusedError,
     FormatRefusedError,
     OptionRefusedError,
+    OptionUnusedError,
     ShareRefusedError,
     UnknownOptionError,
 )
@@ -411,6 +412,7 @@ __all__ = [
     "OptionMissingError",
     "OptionRefusedError",
     "OptionTwiceError",
+    "OptionUnusedError",
     "OptionValueError",
     "OvertakenError",
     "PathMissingError",

@@ -45,6 +45,21 @@ class UnknownOptionError(DeclarationError):
         )
 
 
+class OptionUnusedError(DeclarationError):
+    """An option is set that another one leaves without effect."""
+
+    code = "OPTION_UNUSED"
+
+    def __init__(
+        self, option: str, *, value: object, source: str, by: str, fix: str, at: Location
+    ) -> None:
+        super().__init__(
+            f"source {source!r} has {option}={value!r}, which {by} does not use",
+            fix=fix,
+            at=at.of(option),
+        )
+
+
 class DurationRefusedError(DeclarationError):
     """A length of time cannot be read."""
 

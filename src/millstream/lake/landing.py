@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateRowsError
-from millstream.lake.decode import HEADER, decoded_schema, decoder
+from millstream.lake.decode import NO_RECORD, decoded_schema, decoder
 from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, moment
 from millstream.lake.idle import Idle, in_microseconds
@@ -125,9 +125,9 @@ class Landing:
                 return F.lit(True), raw.select(*self.schema.names)
 
     def _bare(self, raw: DataFrame) -> DataFrame:
-        """Leave the place of each record out, unless a header must be told by it."""
+        """Leave the place of each record out, unless it says where a file begins."""
         csv = self.source.connector.codec.csv
-        if csv is not None and csv.header:
+        if csv is not None and csv.reads_whole_files:
             return raw
         nowhere = {"_origin": F.lit(None).cast("string"), "_position": F.lit(None).cast("long")}
         return raw.withColumns(nowhere)
@@ -236,7 +236,7 @@ class LandingSink:
             LateRowsError: It has late rows and the source allows none.
         """
         source = self._landing.source
-        landed = tuple(file for file in staged.files if file.partition["_verdict"] != HEADER)
+        landed = tuple(file for file in staged.files if file.partition["_verdict"] != NO_RECORD)
         counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
         if source.late == "fail" and counts["late"]:
             raise LateRowsError(source.name, rows=counts["late"], batch=batch, at=source.at)
@@ -253,7 +253,7 @@ class LandingSink:
             quiet_since=None,
             mode="append",
         ).publishing(self._published(greatest, followed))
-        read = staged.seen["_rows"] - count_rows(staged.only("_verdict", HEADER))
+        read = staged.seen["_rows"] - count_rows(staged.only("_verdict", NO_RECORD))
         self._table.append(landed, facts.plus({"input": read, **counts}))
         origins = (file.greatest("_origin") or "" for file in landed)
         self.greatest_origin = max(self.greatest_origin, *origins, "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.lake.decode import HEADER
+from millstream.lake.decode import NO_RECORD
 from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
     reasons: Any = batch.column("_reason")
     malformed = reasons.is_valid()
     verdict = pc.if_else(malformed, "malformed", "ok")
-    verdict = pc.if_else(_is_true(pc.equal(reasons, pa.scalar(HEADER))), HEADER, verdict)
+    verdict = pc.if_else(_is_true(pc.equal(reasons, pa.scalar(NO_RECORD))), NO_RECORD, verdict)
     if rule.event_time is None:
         return verdict, reasons
     at: Any = batch.column(rule.event_time).cast(_MOMENT).cast(pa.int64())

@@ -29,13 +29,21 @@ LATE_POLICIES: tuple[str, ...] = ("keep", "fail")
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """How a line of CSV is cut into cells."""
+    """How CSV is cut into records and cells, by RFC 4180."""
 
     sep: str = ","
     quote: str = '"'
+    """Around a field that contains a separator, quote or newline; if empty, nothing is quoted."""
     escape: str | None = None
     header: bool = False
     null_value: str = ""
+    multiline: bool = False
+    """Whether a quoted field may contain newlines. Each file is then read by one task."""
+
+    @property
+    def reads_whole_files(self) -> bool:
+        """Whether a line is understood only with those before it in its file."""
+        return self.header or self.multiline
 
 
 @dataclass(frozen=True, slots=True)

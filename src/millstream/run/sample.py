@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import StructType
 
 from millstream.errors import ArgumentRefusedError, NotSampledError
-from millstream.lake.decode import HEADER
+from millstream.lake.decode import NO_RECORD
 from millstream.lake.delta import facts_of
 from millstream.lake.landed import landed_rows
 from millstream.lake.landing import Landing
@@ -134,7 +134,7 @@ def _judged(source: Source, spark: SparkSession, bounds: Bounds) -> Sample:
     # Lines are counted, and a header told, within a partition.
     raw = _raw(source, spark, bounds.sample).coalesce(1)
     moment = Moment(0, time.time_ns() // 1000)
-    judged = landing.judge(raw, moment).where(F.col("_verdict") != HEADER)
+    judged = landing.judge(raw, moment).where(F.col("_verdict") != NO_RECORD)
     held = hold(judged, bounds.sample)
     marks = held.select(*_MARKS).collect()
     counted = Counter(row["_verdict"] for row in marks)

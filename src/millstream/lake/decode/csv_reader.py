@@ -12,18 +12,22 @@ import msgspec
 
 from millstream.errors import SchemaError
 from millstream.lake.decode.column import NUMBER, number, written_leaf
+from millstream.lake.decode.csv_grammar import Grammar
 from millstream.lake.decode.fault import expected, leaf_fault, shown
 from millstream.lake.decode.reader import MalformedError
+from millstream.model.dataset import CsvOptions
 from millstream.model.schema import Atom, Decimal, Field, Schema, Type, type_ddl
 
 if TYPE_CHECKING:
-    import _csv
     from collections.abc import Callable
-
-    from millstream.model.dataset import CsvOptions
 
 _INT = re.compile(r"[+-]?\d+", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
+_HINT = "; if fields contain newlines, set multiline=True"
+_FIXES = {
+    "a quote inside an unquoted field": "quote the field and double the quote",
+    "text after a closing quote": "double a quote inside a quoted field",
+}
 
 
 class CsvReader:
@@ -32,11 +36,14 @@ class CsvReader:
     is_text = True
     leaf = staticmethod(written_leaf)
 
-    def __init__(self, schema: Schema, options: CsvOptions) -> None:
+    def __init__(self, schema: Schema, options: CsvOptions | None) -> None:
+        """Prepare; a source whose records are no lines of files has no options."""
         kinds = [_cell_type(field) for field in schema.fields]
         # The csv module refuses cells over 128 kB until told otherwise, for the whole process.
         csv.field_size_limit(sys.maxsize)
-        self._dialect = _dialect(options)
+        self._hint = "" if options is None or options.multiline else _HINT
+        options = options or CsvOptions()
+        self.grammar = Grammar(options)
         self._names, self._kinds = schema.names, kinds
         self._cells = [_cell(field, options.null_value) for field in schema.fields]
         self.blank = [None] * len(schema.fields)
@@ -77,27 +84,24 @@ class CsvReader:
         said = ", ".join(map(shown, names))
         return f"header says {said}; the schema says {', '.join(self._names)}"
 
+    def syntax_fault(self, line: str) -> str:
+        """Say why a line is not CSV."""
+        what, column = self.grammar.fault(line)
+        place = repr(self._names[column]) if column < len(self._names) else column + 1
+        fix = f"; {_FIXES[what]}" if what in _FIXES else ""
+        hint = self._hint if "quote" in what else ""
+        return f"not CSV: {what}, in column {place}{fix}{hint}"
+
     def _split(self, line: str) -> list[str]:
+        grammar = self.grammar
         try:
-            return next(csv.reader((line,), self._dialect), [])
-        except csv.Error as error:
-            reason = f"not CSV: {str(error).partition(' - ')[0]}"
-            raise MalformedError(reason) from None
-
-
-def _dialect(options: CsvOptions) -> _csv.Dialect:
-    marks = {"sep": options.sep, "quote": options.quote, "escape": options.escape}
-    for name, mark in marks.items():
-        if mark is not None and len(mark) != 1:
-            fault = f"CSV option {name}={mark!r} is not one character"
-            raise SchemaError(fault, fix="give one character, such as ';'")
-    return csv.reader(
-        (),
-        delimiter=options.sep,
-        quotechar=options.quote,
-        escapechar=options.escape,
-        strict=True,
-    ).dialect
+            cells = next(csv.reader((line,), grammar.dialect), [])
+        except csv.Error:
+            raise MalformedError(self.syntax_fault(line)) from None
+        # The csv module takes a quote inside an unquoted field for a character of it.
+        if grammar.quote and grammar.quote in line and not grammar.is_whole(line):
+            raise MalformedError(self.syntax_fault(line))
+        return cells
 
 
 def _cell_type(field: Field) -> Atom | Decimal:

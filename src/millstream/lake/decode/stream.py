@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from millstream.lake.decode.avro_reader import AvroReader
 from millstream.lake.decode.column import UnfitError, arrow_fields, builder
 from millstream.lake.decode.csv_reader import CsvReader
+from millstream.lake.decode.csv_record import NO_RECORD, RecordJoin
 from millstream.lake.decode.json_reader import JsonReader
 from millstream.lake.decode.line import LineCount, Run, line_numbers
 from millstream.lake.decode.reader import REFUSALS, Reader, TextReader
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["json", "csv", "text", "avro"]
 Faults: TypeAlias = dict[int, str]
 """Reasons, by row of the batch."""
-
-HEADER = "header"
-"""The reason of a CSV header that agrees with the schema: not a record, and not a fault."""
 
 _RAW = (Field("_reason", Atom.STRING), Field("_raw", Atom.BINARY))
 _PLACE = (Field("_origin", Atom.STRING), Field("_position", Atom.BIGINT))
@@ -57,7 +55,8 @@ def decoder(
     """Make the function that decodes the batches of one partition, for `mapInArrow`.
 
     Every input row gives exactly one output row, in order. A record that is not as the schema
-    says is null in all columns, has a `_reason`, and its exact bytes are in `_raw`.
+    says is null in all columns, has a `_reason`, and its exact bytes are in `_raw`. A record of
+    several lines is in the row of its first; the others have the reason `NO_RECORD`.
 
     Args:
         schema: What a right record looks like.
@@ -71,10 +70,11 @@ def decoder(
     _reader(schema, format, options)
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partition = _Partition(schema, _reader(schema, format, options))
+        reader = _reader(schema, format, options)
+        partition = _Partition(schema, reader)
         has_header = isinstance(options, CsvOptions) and options.header
-        for batch in batches:
-            yield partition.decode(batch, number_lines=number_lines, has_header=has_header)
+        for batch, known in _records(batches, reader, options):
+            yield partition.decode(batch, known, number_lines=number_lines, has_header=has_header)
 
     return decode
 
@@ -84,7 +84,7 @@ def _reader(schema: Schema, kind: Format, options: CsvOptions | AvroSchemas | No
         case "json":
             return JsonReader(schema)
         case "csv":
-            return CsvReader(schema, options if isinstance(options, CsvOptions) else CsvOptions())
+            return CsvReader(schema, options if isinstance(options, CsvOptions) else None)
         case "avro":
             assert isinstance(options, AvroSchemas)
             return AvroReader(schema, options)
@@ -92,6 +92,17 @@ def _reader(schema: Schema, kind: Format, options: CsvOptions | AvroSchemas | No
             return TextReader(schema)
         case _:
             assert_never(kind)
+
+
+def _records(
+    batches: Iterator[pa.RecordBatch], reader: Reader, options: object
+) -> Iterator[tuple[pa.RecordBatch, Faults]]:
+    """Give batches of records, with the reasons that are known before any is read."""
+    match reader, options:
+        case CsvReader(), CsvOptions(multiline=True, quote=quote) if quote:
+            return RecordJoin(reader).join(batches)
+        case _:
+            return ((batch, {}) for batch in batches)
 
 
 class _Partition:
@@ -105,7 +116,7 @@ class _Partition:
         self._header_fault: str | None = None
 
     def decode(
-        self, batch: pa.RecordBatch, *, number_lines: bool, has_header: bool
+        self, batch: pa.RecordBatch, known: Faults, *, number_lines: bool, has_header: bool
     ) -> pa.RecordBatch:
         """Decode one batch."""
         value, origin = batch.column("value").cast(pa.binary()), batch.column("_origin")
@@ -114,6 +125,8 @@ class _Partition:
         runs = self._lines.runs(origin) if number_lines or has_header else []
         if has_header:
             self._judge_headers(runs, raws, rows, faults)
+        for i, reason in known.items():
+            faults[i], rows[i] = reason, self._reader.blank
         columns = self._columns(raws, rows, faults)
         position = line_numbers(runs) if number_lines else batch.column("_position")
         extra = [name for name in batch.schema.names if name not in _TAKEN]
@@ -179,7 +192,7 @@ class _Partition:
                 fault = self._reader.header_fault(raws[run.start]) if opens else None
                 self._header_fault = fault
                 if opens and not fault:
-                    faults[run.start], rows[run.start] = HEADER, self._reader.blank
+                    faults[run.start], rows[run.start] = NO_RECORD, self._reader.blank
             if self._header_fault:
                 for i in range(run.start, run.stop):
                     faults[i], rows[i] = self._header_fault, self._reader.blank
