@@ -147,6 +147,8 @@ def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
     assert shape == {
         "home": "/h",
         "is_balanced": False,
+        "is_complete": True,
+        "troubles": {},
         "sources": [{**entry, "is_balanced": False}],
         "tables": [],
         "serves": [],

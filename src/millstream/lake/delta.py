@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError
 from millstream.crash import reach
 from millstream.errors import OvertakenError
 from millstream.lake.checksum import write_checksum
-from millstream.lake.files import sync_folder
+from millstream.lake.durable import sync_folder
 from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, facts_of
 
 if TYPE_CHECKING:

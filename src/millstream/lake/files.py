@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltalake.transaction import AddAction
+
+from millstream.lake.durable import sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,8 +55,7 @@ class DataFile:
     def move_into(self, table: Path, name: str) -> AddAction:
         """Move the file into a table's folder, durably, and describe it for the log."""
         target = table / name
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(self.path)
         self.path.replace(target)
         status = target.stat()
         return AddAction(
@@ -66,15 +66,6 @@ class DataFile:
             data_change=True,
             stats=json.dumps(_statistics(self.metadata)),
         )
-
-
-def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def count_rows(files: Sequence[DataFile]) -> int:

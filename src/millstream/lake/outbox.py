@@ -7,11 +7,11 @@ the batch and before another has, would have the two disagree for ever.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.lake.files import DataFile, sync_folder
+from millstream.lake.durable import sync_file, write_durably
+from millstream.lake.files import DataFile
 from millstream.lake.staging import Staged
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Outbox:
     def keep(self, staged: Staged, query_id: str, batch: int, columns: Sequence[str]) -> None:
         """Make a batch durable, as it is to be delivered."""
         for file in staged.files:
-            _sync(file.path)
+            sync_file(file.path)
         told = {
             "query_id": query_id,
             "batch": batch,
@@ -75,20 +75,3 @@ def parts_of(files: Sequence[DataFile]) -> Iterator[pa.Table]:
         with pq.ParquetFile(file.path) as read:
             for batch in read.iter_batches(_PART_ROWS):
                 yield pa.Table.from_batches([batch])
-
-
-def write_durably(path: Path, text: str) -> None:
-    """Put a text in the place of a file, in one step, and force it to disk."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text)
-    _sync(temporary)
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

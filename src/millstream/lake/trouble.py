@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from millstream.lake.outbox import write_durably
+from millstream.lake.durable import write_durably
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

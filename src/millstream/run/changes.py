@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import KeyNotUniqueError
 from millstream.lake.difference import write_difference
+from millstream.lake.durable import write_durably
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication
-from millstream.lake.outbox import Outbox, write_durably
+from millstream.lake.outbox import Outbox
 from millstream.lake.table import has_double, keys_of
 
 if TYPE_CHECKING:

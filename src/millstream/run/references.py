@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from dataclasses import asdict, dataclass
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import ReferenceColumnsError, UserCodeError
-from millstream.lake.files import sync_folder
-from millstream.lake.outbox import write_durably
+from millstream.lake.durable import sync_file, sync_folder, write_durably
 from millstream.observe import Event
 from millstream.operators.reference import bound_by
 from millstream.run.query import StreamRun
@@ -240,8 +238,7 @@ class References:
 
 def _make_durable(folder: Path) -> None:
     for file in folder.iterdir():
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
+        sync_file(file)
     sync_folder(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -424,8 +425,10 @@ class Runner:
         """Keep in the home which queries are in trouble, for every later look at it."""
         found = {s.query.name: trouble for s in self.queries if (trouble := _trouble_of(s))}
         if found != self._troubles:
-            record_troubles(self._home, [s.query.name for s in self.queries], found)
-            self._troubles = found
+            # On a full disk it is tried again at the next look; what failed is reported either way.
+            with suppress(OSError):
+                record_troubles(self._home, [s.query.name for s in self.queries], found)
+                self._troubles = found
 
 
 def _trouble_of(supervised: Supervised) -> Trouble | None:

@@ -99,7 +99,8 @@ class CsvReader:
         except csv.Error:
             raise MalformedError(self.syntax_fault(line)) from None
         # The csv module takes a quote inside an unquoted field for a character of it.
-        if grammar.quote and grammar.quote in line and not grammar.is_whole(line):
+        may_stray = grammar.quote and grammar.quote in line and grammar.quote in "".join(cells)
+        if may_stray and not grammar.is_whole(line):
             raise MalformedError(self.syntax_fault(line))
         return cells
 
