@@ -53,15 +53,15 @@ CHAOS := --apps examples/etl/app.py tests/resources/shop.py=tests.shop:feeder te
 
 chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; POINTS=60 CASES=40 for ten minutes; GO_ON=1 after a stop
 	@command -v strace >/dev/null || { echo "Killing at system calls needs strace: apt-get install strace"; exit 1; }
-	$(if $(GO_ON),,$(BIN)/python -m millstream.testing.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
+	$(if $(GO_ON),,$(BIN)/python -m tests.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
 	  --json bench/results/damage.json --document docs/guarantees.md)
-	$(BIN)/python -m millstream.testing.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
+	$(BIN)/python -m tests.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
 
 KILLS ?= 60
 
 stores: setup services ## Kill KILLS drivers of each of the six stores, and look for rows that are lost, double, torn or stale
-	$(BIN)/python -m tests.sinks.matrix --faults $(KILLS) --seed $(SEED) \
+	$(BIN)/python -m tests.systems.matrix --faults $(KILLS) --seed $(SEED) \
 	  --json bench/results/stores-killed.json --document docs/guarantees.md
 	$(BIN)/python -m tests.run.matrix --document docs/guarantees.md
 

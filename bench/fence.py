@@ -23,11 +23,11 @@ from deltalake import DeltaTable, write_deltalake
 
 import millstream as ms
 from bench.stores import batch, ours, postgres_by_hand, redis_by_hand, sqlite_by_hand
-from millstream.connectors.deltapath import DeltaPath
-from millstream.sinks.files import FileSink
-from millstream.sinks.postgres import Postgres as PostgresSink
-from millstream.sinks.redis import Redis as RedisSink
-from millstream.sinks.sqlite import SQLite
+from millstream.systems.delta.settings import DeltaPath
+from millstream.systems.files.settings import FileSink
+from millstream.systems.postgres.settings import Postgres as PostgresSink
+from millstream.systems.redis.settings import Redis as RedisSink
+from millstream.systems.sqlite.settings import SQLite
 from millstream.testing.kafka import Broker
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis

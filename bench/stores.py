@@ -16,11 +16,11 @@ import pyarrow as pa
 import redis
 
 from millstream.errors import Location
-from millstream.sinks.fence import Driver, Turn
-from millstream.sinks.postgres import Postgres as PostgresSink
-from millstream.sinks.redis import Redis as RedisSink
-from millstream.sinks.shape import Column, Shape
-from millstream.sinks.sqlite import SQLite
+from millstream.serve.fence import Driver, Turn
+from millstream.serve.shape import Column, Shape
+from millstream.systems.postgres.settings import Postgres as PostgresSink
+from millstream.systems.redis.settings import Redis as RedisSink
+from millstream.systems.sqlite.settings import SQLite
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
 

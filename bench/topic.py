@@ -18,11 +18,11 @@ from bench.stores import KEYS, batch
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import Location
 from millstream.lake.home import Home
+from millstream.lake.lease import Lease
 from millstream.model.dataset import Serve
 from millstream.model.trigger import Trigger
-from millstream.run.lease import Lease
 from millstream.run.query import StreamRun
-from millstream.run.stores import Served
+from millstream.serve.stores import Served
 from millstream.spark.session import open_session, stop_session
 from millstream.testing.kafka import Broker, Topics
 

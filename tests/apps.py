@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 
 from millstream.app import App
-from millstream.connectors.memory import Memory
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

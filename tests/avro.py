@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pyarrow as pa
 
-from millstream.lake.decode import decoder
+from millstream.landing.decode import decoder
 from millstream.model.avro import AvroSchemas, parse_avro
 from millstream.model.schema import Schema
 

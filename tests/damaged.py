@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.damage import Finished
+
 from millstream.lake.home import Home
 from millstream.loading import load
-from millstream.testing.damage import Finished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

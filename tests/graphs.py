@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.console import Console
-from millstream.connectors.memory import Memory
 from millstream.errors import Location
 from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.graph import Graph
+from millstream.systems.console.settings import Console
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from millstream.model.dataset import Dataset

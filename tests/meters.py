@@ -6,7 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from millstream.testing.chaos import Folder
+from tests.chaos import Folder
 
 APP = str(Path(__file__).parent / "resources" / "meters.py")
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.lake.home import Home
-from millstream.lake.sql import query
 from millstream.loading import load
+from millstream.sql import query
 
 if TYPE_CHECKING:
     from collections.abc import Callable

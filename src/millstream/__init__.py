@@ -6,24 +6,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.settings import __version__ as __version__
 
 if TYPE_CHECKING:
-    from millstream.alert.log import Log as Log
-    from millstream.alert.mail import Email as Email
-    from millstream.alert.webhook import Webhook as Webhook
     from millstream.app import App as App
-    from millstream.connectors.console import Console as Console
-    from millstream.connectors.custom import Custom as Custom
-    from millstream.connectors.delta import Delta as Delta
-    from millstream.connectors.deltapath import DeltaPath as DeltaPath
-    from millstream.connectors.files import Files as Files
-    from millstream.connectors.generator import Generator as Generator
-    from millstream.connectors.http import Http as Http
-    from millstream.connectors.inbox import Inbox as Inbox
-    from millstream.connectors.kafka import Kafka as Kafka
-    from millstream.connectors.memory import Memory as Memory
-    from millstream.connectors.rate import Rate as Rate
-    from millstream.connectors.receiver import Receiver as Receiver
-    from millstream.connectors.socket import Socket as Socket
-    from millstream.connectors.table import Table as Table
+    from millstream.landing.inbox import Inbox as Inbox
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import (
         Timer as Timer,
@@ -38,53 +22,69 @@ if TYPE_CHECKING:
         stateful as stateful,
         top_k as top_k,
     )
-    from millstream.sinks.files import FileSink as FileSink
-    from millstream.sinks.function import (
+    from millstream.systems.console.settings import Console as Console
+    from millstream.systems.custom.receiver import Receiver as Receiver
+    from millstream.systems.custom.settings import (
         Batch as Batch,
         partition_sink as partition_sink,
         sink as sink,
     )
-    from millstream.sinks.postgres import Postgres as Postgres
-    from millstream.sinks.redis import Redis as Redis
-    from millstream.sinks.sqlite import SQLite as SQLite
+    from millstream.systems.custom.source import Custom as Custom
+    from millstream.systems.delta.settings import DeltaPath as DeltaPath
+    from millstream.systems.delta.source import Delta as Delta
+    from millstream.systems.files.settings import FileSink as FileSink
+    from millstream.systems.files.source import Files as Files
+    from millstream.systems.generator.source import Generator as Generator
+    from millstream.systems.http.source import Http as Http
+    from millstream.systems.kafka.settings import Kafka as Kafka
+    from millstream.systems.log.courier import Log as Log
+    from millstream.systems.mail.courier import Email as Email
+    from millstream.systems.memory.source import Memory as Memory
+    from millstream.systems.postgres.settings import Postgres as Postgres
+    from millstream.systems.rate.source import Rate as Rate
+    from millstream.systems.redis.settings import Redis as Redis
+    from millstream.systems.socket.source import Socket as Socket
+    from millstream.systems.sqlite.settings import SQLite as SQLite
+    from millstream.systems.table.source import Table as Table
+    from millstream.systems.webhook.courier import Webhook as Webhook
 
 _ROOMS = {
     "App": "app",
     "AvroOptions": "model.dataset",
-    "Batch": "sinks.function",
-    "Console": "connectors.console",
+    "Batch": "systems.custom.settings",
+    "Console": "systems.console.settings",
     "CsvOptions": "model.dataset",
-    "Custom": "connectors.custom",
-    "Delta": "connectors.delta",
-    "DeltaPath": "connectors.deltapath",
-    "Email": "alert.mail",
-    "FileSink": "sinks.files",
-    "Files": "connectors.files",
-    "Generator": "connectors.generator",
-    "Http": "connectors.http",
-    "Inbox": "connectors.inbox",
-    "Kafka": "connectors.kafka",
-    "Log": "alert.log",
-    "Memory": "connectors.memory",
-    "Postgres": "sinks.postgres",
-    "Rate": "connectors.rate",
-    "Receiver": "connectors.receiver",
-    "Redis": "sinks.redis",
-    "SQLite": "sinks.sqlite",
-    "Socket": "connectors.socket",
-    "Table": "connectors.table",
+    "Custom": "systems.custom.source",
+    "Delta": "systems.delta.source",
+    "DeltaPath": "systems.delta.settings",
+    "Email": "systems.mail.courier",
+    "FileSink": "systems.files.settings",
+    "Files": "systems.files.source",
+    "Generator": "systems.generator.source",
+    "Http": "systems.http.source",
+    "Inbox": "landing.inbox",
+    "Kafka": "systems.kafka.settings",
+    "Log": "systems.log.courier",
+    "Memory": "systems.memory.source",
+    "Postgres": "systems.postgres.settings",
+    "Rate": "systems.rate.source",
+    "Receiver": "systems.custom.receiver",
+    "Redis": "systems.redis.settings",
+    "SQLite": "systems.sqlite.settings",
+    "Socket": "systems.socket.source",
+    "Table": "systems.table.source",
     "Timer": "operators",
-    "Webhook": "alert.webhook",
+    "Webhook": "systems.webhook.courier",
     "absent": "operators",
     "dedup": "operators",
     "join_as_of": "operators",
     "join_within": "operators",
     "match": "operators",
-    "partition_sink": "sinks.function",
+    "partition_sink": "systems.custom.settings",
     "pattern": "operators",
     "reference": "operators",
     "salted": "operators",
-    "sink": "sinks.function",
+    "sink": "systems.custom.settings",
     "stateful": "operators",
     "top_k": "operators",
 }

@@ -26,9 +26,9 @@ from millstream.errors import (
     relative,
 )
 from millstream.model.graph import Graph
+from millstream.serve.lookup import Lookups
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
-from millstream.sinks.lookup import Lookups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -273,8 +273,8 @@ class App:
             ArgumentRefusedError: No rows are asked for.
             MillstreamError: It, or something it is made from, is wrong or cannot be read.
         """
-        from millstream.run.preview import try_out
-        from millstream.run.sample import Bounds
+        from millstream.trial.preview import try_out
+        from millstream.trial.sample import Bounds
         from millstream.views.preview import Preview
 
         bounds = Bounds(rows=rows, sample=sample, fresh=fresh)
@@ -310,7 +310,7 @@ class App:
         Raises:
             UnknownStateError: Nothing that has run keeps a state by this name.
         """
-        from millstream.run.states import read_state
+        from millstream.build.states import read_state
 
         return read_state(self._connect()(), self.home(), name)
 

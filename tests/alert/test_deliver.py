@@ -17,9 +17,9 @@ import millstream as ms
 from millstream.alert import deliver
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.destination import Known, names_of
-from millstream.alert.log import LogCourier
 from millstream.crash import DELIVERY_POINTS, armed
 from millstream.errors import OvertakenError
+from millstream.systems.log.courier import LogCourier
 from millstream.testing.hook import Hook, Reply
 
 if TYPE_CHECKING:

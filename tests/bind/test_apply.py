@@ -11,18 +11,18 @@ from deltalake import write_deltalake
 from tests.graphs import source, table
 
 from millstream.bind import bind
-from millstream.connectors.delta import Delta
-from millstream.connectors.files import Files
-from millstream.connectors.generator import Generator
-from millstream.connectors.http import Http
-from millstream.connectors.kafka import Kafka
-from millstream.connectors.memory import Memory
-from millstream.connectors.socket import Socket
 from millstream.errors import Location
 from millstream.model.dataset import CsvOptions, Serve, Source
 from millstream.settings.profile import read_profile
-from millstream.sinks.postgres import Postgres
-from millstream.sinks.sqlite import SQLite
+from millstream.systems.delta.source import Delta
+from millstream.systems.files.source import Files
+from millstream.systems.generator.source import Generator
+from millstream.systems.http.source import Http
+from millstream.systems.kafka.settings import Kafka
+from millstream.systems.memory.source import Memory
+from millstream.systems.postgres.settings import Postgres
+from millstream.systems.socket.source import Socket
+from millstream.systems.sqlite.settings import SQLite
 
 if TYPE_CHECKING:
     from millstream.bind import Bound

@@ -6,10 +6,10 @@ import pytest
 from tests.graphs import graph, source, table, view
 
 from millstream.check import RULES, faults, faults_among
-from millstream.connectors.files import Files
-from millstream.connectors.generator import Generator
-from millstream.connectors.memory import Memory
-from millstream.connectors.table import Table as FollowedTable
+from millstream.systems.files.source import Files
+from millstream.systems.generator.source import Generator
+from millstream.systems.memory.source import Memory
+from millstream.systems.table.source import Table as FollowedTable
 
 if TYPE_CHECKING:
     from millstream.model.dataset import Source

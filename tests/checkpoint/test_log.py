@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tests.apps import READING, forget_commit, moment, reading, run, timed
 
 from millstream.checkpoint import CheckpointLog, changed_files
-from millstream.connectors.memory import Memory
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

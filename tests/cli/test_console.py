@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.sinks.stores import OPENED, opened, put, table
+from tests.systems.stores import OPENED, opened, put, table
 
 import millstream as ms
 from millstream.settings import TOKEN_VARIABLE

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from millstream.lake.home import Home
-from millstream.lake.sql import query
-from millstream.run.lease import Lease
+from millstream.lake.lease import Lease
+from millstream.sql import query
 from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import commit
 
 from millstream.lake.home import Home
-from millstream.run.lease import Lease
+from millstream.lake.lease import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.run.lease import Lease
+from millstream.lake.lease import Lease
 
 if TYPE_CHECKING:
     import signal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DRIVER = """
 import signal, sys, time
 from millstream.lake.home import Home
-from millstream.run.lease import Lease
+from millstream.lake.lease import Lease
 stops = sys.argv[2] == "stops"
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0) if stops else None)
 with Lease.acquire(Home.at(sys.argv[1])):

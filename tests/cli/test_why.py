@@ -13,11 +13,11 @@ from tests.graphs import graph, source, table
 
 from millstream.cli.why import show
 from millstream.lake.home import Home
+from millstream.lake.lease import Lease
 from millstream.lake.log import Commit, Facts
 from millstream.loading import load_without_spark
 from millstream.model.dataset import Table
 from millstream.plan.windows import Window, windows_of
-from millstream.run.lease import Lease
 from millstream.views.why import SourceTimeView, WhyView, closing_of, slowest, speed_of, waiting_of
 
 if TYPE_CHECKING:

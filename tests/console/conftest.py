@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from tests.sinks.stores import OPENED
+from tests.systems.stores import OPENED
 
 import millstream as ms
 from millstream.console.server import Console

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.console.conftest import TOKEN, app_of, served
 
-from millstream.sinks.sqlite import SQLite
+from millstream.systems.sqlite.settings import SQLite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

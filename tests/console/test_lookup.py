@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from tests.console.conftest import Client, app_of, served
-from tests.sinks.conftest import SERVED
-from tests.sinks.stores import opened, put, table
+from tests.systems.conftest import SERVED
+from tests.systems.stores import opened, put, table
 
 import millstream as ms
 from millstream.errors import StoreFailedError
-from millstream.sinks.shape import Column
+from millstream.serve.shape import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable

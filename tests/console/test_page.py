@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.console.conftest import TOKEN, app_of, served
-from tests.sinks.stores import opened, put, table
+from tests.systems.stores import opened, put, table
 
-from millstream.sinks.sqlite import SQLite
+from millstream.systems.sqlite.settings import SQLite
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serving.md"
 SECTION = re.compile(

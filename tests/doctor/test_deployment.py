@@ -8,7 +8,7 @@ import pytest
 from millstream.checkpoint.checksum import write_sealed
 from millstream.doctor import look_at_home
 from millstream.lake.home import Home
-from millstream.run.lease import Lease
+from millstream.lake.lease import Lease
 
 if TYPE_CHECKING:
     from pathlib import Path

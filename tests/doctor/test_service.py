@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.graphs import graph, serve, source
 
-from millstream.connectors.kafka import Kafka
 from millstream.doctor import look_at_services
 from millstream.settings.secret import Secret
+from millstream.systems.kafka.settings import Kafka
 from millstream.testing.server import HOST
 
 if TYPE_CHECKING:

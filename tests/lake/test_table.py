@@ -7,7 +7,6 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, forget_commit, moment, reading, rows, run, timed
 
-from millstream.connectors.memory import Memory
 from millstream.errors import (
     ColumnAddedError,
     ExpectationFailedError,
@@ -16,6 +15,7 @@ from millstream.errors import (
 )
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from tests.apps import READING, app_of, moment, reading, rows, run, timed
 
 import millstream as ms
 from millstream.app import App
-from millstream.connectors.memory import Memory
 from millstream.operators import dedup
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

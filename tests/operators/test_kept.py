@@ -9,10 +9,10 @@ import pytest
 from tests.graphs import table
 
 import millstream as ms
+from millstream.build.states import hold_to_states
 from millstream.errors import StateChangedError
 from millstream.lake.home import Home
 from millstream.operators.state.aside import setting_aside
-from millstream.run.states import hold_to_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,15 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.sinks.matrix import KINDS
-from tests.sinks.stores import every_row_in, make_topic
+from tests.document import table, write_between_marks
+from tests.systems.matrix import KINDS
+from tests.systems.stores import every_row_in, make_topic
 
 import millstream as ms
 from millstream.crash import POINTS
 from millstream.errors import CrashNotReachedError
 from millstream.lake.home import Home
 from millstream.spark.session import open_session, stop_session
-from millstream.testing.document import table, write_between_marks
 from millstream.testing.kafka import Broker
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis

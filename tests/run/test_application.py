@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, reading, rows, run, timed
 
-from millstream.connectors.memory import Memory
 from millstream.errors import (
     AlreadyRunningError,
     CheckpointResetError,
@@ -26,10 +25,11 @@ from millstream.errors import (
     UnknownVersionError,
 )
 from millstream.lake.home import Home
+from millstream.lake.lease import Lease
 from millstream.lake.ledger import read_ledger
 from millstream.observe import Progress
-from millstream.run.lease import Lease
 from millstream.run.supervise import Restart
+from millstream.systems.memory.source import Memory
 from millstream.views.report import LedgerView
 from millstream.views.status import StatusView
 

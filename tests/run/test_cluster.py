@@ -11,10 +11,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cluster import Cluster
 
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
-from millstream.testing.cluster import Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,18 +12,18 @@ from tests.graphs import source
 
 import millstream as ms
 from millstream.checkpoint.entry import Offsets
-from millstream.connectors.memory import Memory
 from millstream.errors import CheckpointDamagedError
 from millstream.lake.delta import FencedTable
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
-from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.log import Facts, commits
+from millstream.landing.land import Landing, LandingSink
 from millstream.model.dataset import EventTime
 from millstream.model.schema import Schema
 from millstream.model.trigger import Trigger
 from millstream.run.idle import IdleSources, InputWatermark
 from millstream.run.query import StreamRun
+from millstream.systems.memory.source import Memory
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:

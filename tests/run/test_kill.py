@@ -5,16 +5,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-
-from millstream.testing.chaos import Clock, Trial, schedule
-from millstream.testing.chaos.fault import Overtaken
+from tests.chaos import Clock, Trial, schedule
+from tests.chaos.fault import Overtaken
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from millstream.testing.chaos.fault import Kind
+    from tests.chaos.fault import Kind
 
 KILLS = 20
 SEED = int(os.environ.get("MILLSTREAM_SEED", time.time_ns() % 1_000_000))

@@ -12,7 +12,7 @@ from tests.old_home import example, send, unpack
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.lake.trouble import read_troubles
-from millstream.run.batch import compare, run_batch
+from millstream.trial.batch import compare, run_batch
 
 if TYPE_CHECKING:
     from pathlib import Path

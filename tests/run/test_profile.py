@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.apps import READING, app_of, reading, rows, run
 
-from millstream.connectors.memory import Memory
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path

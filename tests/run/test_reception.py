@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apps import app_of
 
-from millstream.connectors.inbox import Inbox
-from millstream.connectors.receiver import Receiver
-from millstream.connectors.socket import Socket
+from millstream.landing.inbox import Inbox
 from millstream.run import reception
 from millstream.run.reception import Reception
 from millstream.run.supervise import DEFAULT
+from millstream.systems.custom.receiver import Receiver
+from millstream.systems.socket.source import Socket
 from millstream.testing.server import HOST, free_ports
 
 if TYPE_CHECKING:

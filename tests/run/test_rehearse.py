@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from tests.apps import READING, timed
 
 import millstream as ms
-from millstream.connectors.memory import Memory
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.run.rehearse import rehearse
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
-from tests.sinks.stores import rows_in
+from tests.systems.stores import rows_in
 
 import millstream as ms
 from millstream.checkpoint import CheckpointLog
@@ -27,11 +27,11 @@ from millstream.errors import (
 )
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
-from millstream.lake.outbox import Outbox
 from millstream.lake.staging import Staged
 from millstream.model.dataset import Serve
-from millstream.run.changes import ChangeLog, Changes
-from millstream.run.stores import Served
+from millstream.serve.changes import ChangeLog, Changes
+from millstream.serve.outbox import Outbox
+from millstream.serve.stores import Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

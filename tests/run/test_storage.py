@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.apps import app_of, rows, run
 
-from millstream.connectors.files import Files
 from millstream.errors import MillstreamError, QueryStoppedError, StorageFullError
+from millstream.systems.files.source import Files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import millstream as ms
+from millstream.checkpoint.health import examine
 from millstream.errors import MillstreamError, TaskSlotsError, TriggerTargetError
 from millstream.loading import load
-from millstream.run.health import examine
 from millstream.run.rehearse import rehearse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.alert.deliveries import Deliveries
-from millstream.alert.destination import NotToldError, mark_of, open_courier, pause_s
+from millstream.alert.destination import NotToldError, mark_of, pause_s
 from millstream.alert.notice import Identity
 from millstream.alert.outbox import Outbox
 from millstream.crash import reach
@@ -79,7 +79,7 @@ class Deliverer:
         names = self._deliveries.name_destinations(alert.name, marks)
         self._outboxes[alert.name] = identity, Outbox(self._home.table(alert.name)), names
         for name, destination in zip(names, alert.to, strict=True):
-            courier = open_courier(destination, self._home.logs)
+            courier = destination.courier(self._home.logs)
             self._lines.append(Line(alert.name, name, courier, parse_duration(alert.retry_for)))
 
     def keep_to(self, alerts: Sequence[str]) -> None:

@@ -9,16 +9,13 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from millstream.errors import DestinationRefusedError
-from millstream.model.destination import Destination
 from millstream.model.duration import parse_duration
-from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from millstream.errors import Location, MillstreamError
-    from millstream.model.destination import Courier, Topic
+    from millstream.model.destination import Destination
 
 _MARKED = 16
 _FIRST_PAUSE_S = 1.0
@@ -46,14 +43,12 @@ class Known:
     is_gone: bool = False
 
 
-def mark_of(destination: Destination | Topic) -> str:
+def mark_of(destination: Destination) -> str:
     """Give what a destination is known by: its kind, and a hash that tells nothing of where it is.
 
     One that does not say where it is, is known by its kind and its place among those.
     """
     where: tuple[str, ...] = getattr(destination, "told_at", ())
-    if not isinstance(destination, Destination):
-        where = revealed(destination.topic), revealed(destination.bootstrap_servers)
     return f"{_kind(destination)} {hashlib.sha256(repr(where).encode()).hexdigest()[:_MARKED]}"
 
 
@@ -97,7 +92,7 @@ def _name_of(kind: str, left: list[str], met: set[str]) -> str:
     return name
 
 
-def _kind(destination: Destination | Topic) -> str:
+def _kind(destination: Destination) -> str:
     return type(destination).__name__.lower()
 
 
@@ -110,15 +105,6 @@ def timeout_faults(timeout: str, alert: str, at: Location) -> Iterator[Millstrea
     if not is_time:
         expected = 'a length of time such as "10 seconds"'
         yield DestinationRefusedError("timeout", timeout, alert=alert, expected=expected, at=at)
-
-
-def open_courier(destination: Destination | Topic, place: Path) -> Courier:
-    """Open the way to a destination."""
-    if isinstance(destination, Destination):
-        return destination.courier(place)
-    from millstream.alert.kafka import TopicCourier
-
-    return TopicCourier(destination)
 
 
 def pause_s(attempts: int, id_: str, asked: timedelta | None = None) -> float:

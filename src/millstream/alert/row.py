@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.sinks.store.value import as_objects, named
+from millstream.serve.value import as_objects, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,14 +6,14 @@ import pkgutil
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from millstream import alert, connectors, sinks
+from millstream import systems
 
 INHERITED = ("schema", "event_time")
 """Fields that stay as the code says, whatever a source is bound to."""
@@ -25,6 +25,7 @@ SCALARS: Mapping[Any, str] = {
     float: "a number",
     timedelta: 'a length of time such as "10 minutes"',
 }
+_WRITTEN_IN = (".settings", ".source", ".courier")
 _TYPING_ONLY = {"Mapping": Mapping, "Sequence": Sequence, "Callable": Callable}
 """Names that modules import for type checkers only."""
 
@@ -66,20 +67,19 @@ class Key:
 @cache
 def kinds() -> Mapping[str, type]:
     """Find every connector whose settings can be written down."""
-    return _found(connectors, ("read", "codec"))
+    return _found("read", "codec")
 
 
 @cache
 def store_kinds() -> Mapping[str, type]:
     """Find every sink that is a store, in batches at least, and can be written down."""
-    found = [_found(sinks, ("open",)), *(_found(connectors, (o,)) for o in ("open", "in_batches"))]
-    return dict(sorted((name, kind) for some in found for name, kind in some.items()))
+    return dict(sorted((_found("open") | _found("in_batches")).items()))
 
 
 @cache
 def destination_kinds() -> Mapping[str, type]:
     """Find every destination of alerts whose settings can be written down."""
-    return _found(alert, ("courier", "alert_faults"))
+    return _found("courier", "alert_faults")
 
 
 @cache
@@ -88,16 +88,22 @@ def written_kinds() -> tuple[type, ...]:
     return (*kinds().values(), *store_kinds().values(), *destination_kinds().values())
 
 
-def _found(room: types.ModuleType, offers: Sequence[str]) -> dict[str, type]:
-    """Find the dataclasses of a room that offer something."""
+def _found(*offers: str) -> dict[str, type]:
+    """Find the dataclasses of systems that offer something."""
     found = {}
-    for module in pkgutil.iter_modules(room.__path__):
-        name = f"{room.__name__}.{module.name}"
-        for kind in [] if module.ispkg else vars(import_module(name)).values():
+    for name in _modules():
+        for kind in vars(import_module(name)).values():
             is_its_own = is_dataclass(kind) and getattr(kind, "__module__", "") == name
             if is_its_own and isinstance(kind, type) and all(hasattr(kind, o) for o in offers):
                 found[name_of(kind)] = kind
     return {name: kind for name, kind in sorted(found.items()) if _can_be_written(kind)}
+
+
+def _modules() -> Iterator[str]:
+    """Name the modules in which users' settings of systems are written."""
+    for module in pkgutil.walk_packages(systems.__path__, f"{systems.__name__}."):
+        if module.name.endswith(_WRITTEN_IN):
+            yield module.name
 
 
 def name_of(kind: type) -> str:

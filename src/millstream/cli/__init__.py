@@ -13,7 +13,7 @@ def main() -> NoReturn:
     """Run the command that was typed; what takes long to import is begun before all else."""
     try:
         if sys.argv[1:2] == ["query"] and "spark" not in sys.argv:
-            from millstream.lake.sql import ahead
+            from millstream.sql import ahead
 
             ahead.begin()
         from millstream.cli.program import main as run

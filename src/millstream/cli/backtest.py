@@ -57,7 +57,7 @@ def backtest(  # noqa: PLR0913 - a command has the options it has
     """Run one answer over all that is landed: how often it would have come, and its last rows."""
     from millstream.cli.quiet import open_quiet_session
     from millstream.loading import load
-    from millstream.run.backtest import History
+    from millstream.trial.backtest import History
     from millstream.views.backtest import BacktestView
 
     file, dataset = app_and_name(app, name)

@@ -92,7 +92,7 @@ def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
 
 def _computed(app: App, home: Home, into: Path, master: str, *, compare: bool) -> BatchView:
     from millstream.cli.quiet import open_quiet_session
-    from millstream.run import batch
+    from millstream.trial import batch
 
     spark = open_quiet_session(app.name, master, conf=app.bound.spark, log_dir=home.logs)
     computed = Home.at(into)

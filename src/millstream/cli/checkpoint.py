@@ -34,7 +34,7 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Look for damage; exit 3 if there is any that a run would stumble over."""
-    from millstream.run.health import examine
+    from millstream.checkpoint.health import examine
 
     place = find_home(app, home, profile)
     place.verify_in_use()
@@ -58,7 +58,7 @@ def repair(
     json: Json = False,
 ) -> None:
     """Go back to the last batch that is whole; what is removed is kept in the home."""
-    from millstream.run import repair as work
+    from millstream.repair import repair as work
 
     loaded = load(app, profile)
     place = loaded.home(home)

@@ -97,8 +97,8 @@ def _explained(error: Exception) -> MillstreamError:
     if typed := mistyped(error):
         return typed
     if "py4j" in sys.modules:
+        from millstream.build.failure import lost_driver
         from millstream.cli.quiet import log_folder
-        from millstream.run.failure import lost_driver
 
         if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
             return lost

@@ -56,7 +56,7 @@ def query(  # noqa: PLR0913 - a command has the options it has
 
 def read(home: Home, sql: str) -> AnswerView:
     """Answer a query over a home in which something has run."""
-    from millstream.lake.sql import query as answer
+    from millstream.sql import query as answer
 
     return AnswerView(*answer(home, sql))
 
@@ -69,8 +69,8 @@ def show(view: AnswerView) -> None:
 
 def _ask_spark(home: Home, sql: str, master: str | None) -> AnswerView:
     from millstream.cli.quiet import open_quiet_session
-    from millstream.lake.sql.engine import query_with_spark
     from millstream.settings import resolve_master
+    from millstream.sql.engine import query_with_spark
 
     spark = open_quiet_session("query", resolve_master(master).value, conf={}, log_dir=home.logs)
     return AnswerView(*query_with_spark(spark, home, sql))

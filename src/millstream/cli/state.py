@@ -38,8 +38,8 @@ def state(  # noqa: PLR0913 - a command has the options it has
     json: Json = False,
 ) -> None:
     """Show what a function keeps of each key, as its last batch left it; also while it runs."""
+    from millstream.build.states import read_state
     from millstream.cli.quiet import open_quiet_session
-    from millstream.run.states import read_state
 
     loaded = load(app, profile)
     place = loaded.home(home)

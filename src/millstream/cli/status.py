@@ -17,7 +17,7 @@ from millstream.errors import SelectionWithoutAppError
 from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
-    from millstream.run.lease import Holder
+    from millstream.lake.lease import Holder
     from millstream.views.status import StandingView, StatusView
 
 _COLUMNS = ("dataset", "kind", "batch", "rows", "in all", "version")

@@ -12,7 +12,7 @@ from millstream.views.served import ServedView
 
 if TYPE_CHECKING:
     from millstream.model.graph import Graph
-    from millstream.sinks.lookup import Lookups
+    from millstream.serve.lookup import Lookups
 
 ADDRESSES = ("/api/served", "/api/get/NAME?COLUMN=VALUE")
 

@@ -19,7 +19,7 @@ from millstream.errors import (
     PortTakenError,
     UnexpectedError,
 )
-from millstream.sinks.lookup import Lookups
+from millstream.serve.lookup import Lookups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,7 +33,7 @@ from millstream.model.dataset import (
     Table,
     View,
 )
-from millstream.model.destination import Destination, Topic
+from millstream.model.destination import Destination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +109,7 @@ class ServeOptions(TypedDict, total=False):
 class AlertOptions(TypedDict, total=False):
     """What can be said of an alert, besides its query."""
 
-    to: Required[Destination | Topic | Sequence[Destination | Topic]]
+    to: Required[Destination | Sequence[Destination]]
     name: str
     key: Sequence[str]
     cooldown: str
@@ -185,7 +185,7 @@ def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
     given: object = options.get("to", ())
     to = tuple(given) if isinstance(given, list | tuple) else (given,)
     for destination in to or (None,):
-        if not isinstance(destination, Destination | Topic):
+        if not isinstance(destination, Destination):
             raise NotADestinationError(name, got=described(destination), at=at)
     return Alert(
         name,

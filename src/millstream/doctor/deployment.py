@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint.health import examine
 from millstream.doctor.diagnosis import Diagnosis
 from millstream.errors import HomeLockedError, MillstreamError, listed
-from millstream.run.health import examine
-from millstream.run.lease import holder_of
+from millstream.lake.lease import holder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

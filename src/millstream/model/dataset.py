@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location, MillstreamError
     from millstream.model.avro import AvroSchemas
-    from millstream.model.destination import Destination, Topic
+    from millstream.model.destination import Destination
     from millstream.model.schema import Schema
     from millstream.model.trigger import Trigger
 
@@ -373,7 +373,7 @@ class Table:
 class Alert(Table):
     """A table whose rows are told to someone: it is their outbox, and rows are only added."""
 
-    to: tuple[Destination | Topic, ...] = ()
+    to: tuple[Destination, ...] = ()
     cooldown: str | None = None
     """Of the rows with one key, one is told in each stretch of event time that is so long."""
     event_time: str | None = None

@@ -34,18 +34,3 @@ class Destination(Protocol):
     def courier(self, place: Path) -> Courier:
         """Open the way; `place` is a folder of the home for whatever is kept there."""
         ...
-
-
-@runtime_checkable
-class Topic(Protocol):
-    """A topic of a broker, told of by its name and by those to ask for it."""
-
-    @property
-    def topic(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Brokers, as host:port, with commas."""
-        ...

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
+    from millstream.lake.lease import Lease
     from millstream.model.dataset import Source, Table
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.plan import Query
-    from millstream.run.lease import Lease
 
 
 class Alerts:

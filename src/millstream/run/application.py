@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from millstream import check
+from millstream.build.failure import full_disk_told, lost_driver
 from millstream.errors import ArgumentRefusedError, FaultsError, OvertakenError
 from millstream.errors.options import TRIGGERS
+from millstream.lake.lease import Lease
 from millstream.model.trigger import Trigger
 from millstream.plan import plan
-from millstream.run.failure import full_disk_told, lost_driver
-from millstream.run.lease import Lease
 from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.spark.report import silent

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from millstream.build.event_time import Order, has_no_other_watermark
 from millstream.check.tables import stored_inputs
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import CheckpointDamagedError
 from millstream.lake.frontier import NOTHING_YET
-from millstream.lake.idle import Idle
 from millstream.lake.log import facts_of
+from millstream.landing.idle import Idle
 from millstream.model.dataset import Following, Source
-from millstream.run.event_time import Order, has_no_other_watermark
 from millstream.run.query import StreamRun
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from millstream.build.event_time import Orders
     from millstream.lake.home import Home
-    from millstream.lake.landing import LandingSink
+    from millstream.landing.land import LandingSink
     from millstream.model.dataset import EventTime
     from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger
-    from millstream.run.event_time import Orders
     from millstream.run.supervise import Supervised
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

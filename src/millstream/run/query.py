@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
 from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
 from millstream.model.duration import to_spark
-from millstream.run.health import make_ready
-from millstream.run.stores import Served
+from millstream.serve.stores import Served
 from millstream.spark.nodes import answers_at_once
 from millstream.spark.watermark import dropped_rows, raise_watermark, without_empty_batches
 

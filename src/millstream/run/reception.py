@@ -13,7 +13,7 @@ from millstream.observe import Event
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from millstream.connectors.inbox import Inbox
+    from millstream.landing.inbox import Inbox
     from millstream.model.dataset import Source
     from millstream.run.supervise import Restart
 

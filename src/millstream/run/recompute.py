@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
+from millstream.build.build import Snapshots, answer
+from millstream.build.frontier import frontier_at
 from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
 from millstream.operators.state.aside import setting_aside, stopping
-from millstream.run.build import Snapshots, answer
-from millstream.run.changes import Changes
-from millstream.run.frontier import frontier_at
 from millstream.run.idle import may_go_on
+from millstream.serve.changes import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from millstream.build.build import answer, hold_rules, hold_to_declaration, query_line, refused
+from millstream.build.event_time import watermarked
+from millstream.build.operator import made_by, unfit_operators
+from millstream.build.skew import skewed_keys
+from millstream.build.unbounded import unbounded_state
 from millstream.check import warnings
 from millstream.errors import MillstreamError
-from millstream.lake.landing import Landing
+from millstream.landing.land import Landing
 from millstream.model.dataset import Serve, Source
 from millstream.model.trigger import Trigger
 from millstream.operators.state.forever import noting_forever
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
 from millstream.run.alerts import hold_to_alert
-from millstream.run.build import answer, hold_rules, hold_to_declaration, query_line, refused
-from millstream.run.event_time import watermarked
-from millstream.run.operator import made_by, unfit_operators
 from millstream.run.serve import hold_to_sinks
-from millstream.run.skew import skewed_keys
-from millstream.run.unbounded import unbounded_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

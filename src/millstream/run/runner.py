@@ -13,8 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
+from millstream.build.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
+from millstream.build.failure import explain, is_python_late
+from millstream.build.frontier import StreamFrontier, following
+from millstream.build.operator import made_by, unfit_operators
+from millstream.build.states import hold_to_states
 from millstream.checkpoint import CheckpointLog
-from millstream.connectors.inbox import Inbox
 from millstream.errors import (
     FaultsError,
     NothingLandedError,
@@ -23,22 +27,18 @@ from millstream.errors import (
 )
 from millstream.lake.delta import facts_of
 from millstream.lake.enforce import Shape, open_table
-from millstream.lake.landing import Landing, LandingSink
 from millstream.lake.table import TableSink, open_table_sink
 from millstream.lake.trouble import Trouble, record_troubles
+from millstream.landing.inbox import Inbox
+from millstream.landing.land import Landing, LandingSink
 from millstream.model.dataset import Receiving, Serve, Source, SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.state.aside import setting_aside, stopping
 from millstream.operators.state.hold import noting_holds
 from millstream.run.alerts import Alerts, hold_to_alert
-from millstream.run.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
-from millstream.run.changes import ChangeLog, Changes
-from millstream.run.failure import explain, is_python_late
 from millstream.run.files import ReadFiles
-from millstream.run.frontier import StreamFrontier, following
 from millstream.run.idle import IdleSources, InputWatermark, machine_clock
-from millstream.run.operator import made_by, unfit_operators
 from millstream.run.query import StreamRun
 from millstream.run.reception import Reception
 from millstream.run.recompute import RecomputeRun
@@ -46,9 +46,9 @@ from millstream.run.references import Renewal, is_outdated
 from millstream.run.rehearse import hold_to_mode
 from millstream.run.serve import ServeRun, hold_to_sinks
 from millstream.run.slots import refuse_if_tasks_would_wait
-from millstream.run.states import hold_to_states
-from millstream.run.stores import Served
 from millstream.run.supervise import DEFAULT, Restart, Supervised
+from millstream.serve.changes import ChangeLog, Changes
+from millstream.serve.stores import Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.errors import MillstreamError
+    from millstream.lake.lease import Lease
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.plan import Query
-    from millstream.run.lease import Lease
     from millstream.run.query import Launch
 
 _LOOK_EVERY_S = 0.02

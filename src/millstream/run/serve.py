@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from millstream.build.build import hold_condition
+from millstream.checkpoint.health import make_ready
 from millstream.errors import ColumnMissingError, ColumnReservedError, StoreModeError
 from millstream.lake.log import Facts
 from millstream.model.dataset import DemandingSink, StoreSink, TypedSink
 from millstream.observe import Progress
-from millstream.run.build import hold_condition
-from millstream.run.health import make_ready
 from millstream.run.query import spoken_of, triggered
-from millstream.sinks.shape import GONE
+from millstream.serve.shape import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

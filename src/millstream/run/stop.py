@@ -8,13 +8,13 @@ import time
 from typing import TYPE_CHECKING
 
 from millstream.errors import DriverElsewhereError, DriverForeignError, DriverStillRunningError
-from millstream.run.lease import holder_of
+from millstream.lake.lease import holder_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from millstream.lake.home import Home
-    from millstream.run.lease import Holder
+    from millstream.lake.lease import Holder
 
 _LOOK_EVERY_S = 0.05
 

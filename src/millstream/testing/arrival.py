@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.memory import Memory
 from millstream.errors import UnknownInScriptError
 from millstream.model.dataset import Codec
 from millstream.model.schema import Atom, Schema
+from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

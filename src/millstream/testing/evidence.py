@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
-from millstream.connectors.generator import Generator, made_up
-from millstream.lake.landing import Landing
+from millstream.landing.land import Landing
 from millstream.model.duration import parse_duration
+from millstream.systems.generator.source import Generator, made_up
 from millstream.testing.chance import Arrival
 from millstream.testing.script import NOON
 

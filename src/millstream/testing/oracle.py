@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltalake import DeltaTable
 from pyspark.sql import Row
 
+from millstream.build.build import answer
 from millstream.errors import NotDeterministicError
-from millstream.lake.landing import Landing
 from millstream.lake.table import rows_let_in
+from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
 from millstream.operators.state.aside import setting_aside
-from millstream.run.batch import Settled, holds_back, is_open
-from millstream.run.build import answer
 from millstream.testing.exact import exact
+from millstream.trial.batch import Settled, holds_back, is_open
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,12 @@ from millstream.errors import (
     UnknownInScriptError,
 )
 from millstream.lake.delta import facts_of
+from millstream.lake.lease import Lease
 from millstream.model.dataset import VERDICTS, Source
 from millstream.model.duration import parse_duration
 from millstream.model.graph import Graph
 from millstream.model.trigger import Trigger
 from millstream.plan import plan_fenced
-from millstream.run.lease import Lease
 from millstream.run.runner import Manner, Runner
 from millstream.run.supervise import NEVER
 from millstream.spark.clock import VirtualClock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.check.tables import stored_inputs
 from millstream.model.dataset import Alert, Serve, Table
 from millstream.model.graph import Graph
-from millstream.sinks.option import named
+from millstream.serve.option import named
 
 if TYPE_CHECKING:
     from millstream.model.dataset import Dataset

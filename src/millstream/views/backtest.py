@@ -10,7 +10,7 @@ from millstream.views.shape import AnswerView
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from millstream.run.backtest import Backtest
+    from millstream.trial.backtest import Backtest
 
 
 @dataclass(frozen=True, slots=True)

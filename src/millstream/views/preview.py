@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from millstream.run.preview import Broken, Trial
-    from millstream.run.sample import Sample
+    from millstream.trial.preview import Broken, Trial
+    from millstream.trial.sample import Sample
 
 _LONGEST_CELL = 60
 _FATES = {

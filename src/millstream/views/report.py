@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Serve
     from millstream.model.graph import Graph
-    from millstream.run.batch import BatchTable, Comparison
-    from millstream.run.mend import Remedy
+    from millstream.repair.mend import Remedy
     from millstream.settings import Setting
+    from millstream.trial.batch import BatchTable, Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from millstream.views.shape import FaultView
 
 if TYPE_CHECKING:
     from millstream.model.graph import Graph
-    from millstream.sinks.lookup import Lookups
+    from millstream.serve.lookup import Lookups
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
+from millstream.lake.lease import holder_of
 from millstream.lake.log import Facts, commits
 from millstream.lake.trouble import read_troubles
 from millstream.model.dataset import Alert, Serve, Source, View
-from millstream.run.lease import holder_of
 from millstream.views.live import set_aside
 from millstream.views.shape import FaultView
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from millstream.lake.home import Home
+    from millstream.lake.lease import Holder
     from millstream.lake.log import Commit
     from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
-    from millstream.run.lease import Holder
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Literal
 from millstream.checkpoint import WAITING, CheckpointLog
 from millstream.errors import UnknownDatasetError
 from millstream.lake.frontier import moment
+from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
 from millstream.model.dataset import Source, Table, View
 from millstream.model.duration import parse_duration
 from millstream.plan.windows import windows_of
-from millstream.run.lease import holder_of
 from millstream.views.status import StandingView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from millstream.lake.home import Home
+    from millstream.lake.lease import Holder
     from millstream.lake.log import Commit
     from millstream.model.graph import Graph
     from millstream.plan.windows import Window
-    from millstream.run.lease import Holder
 
 _COMMITS = 20
 """How many commits of a source tell how fast it is."""

@@ -15,6 +15,7 @@ from tests.operators.state.apps import CAST, changed_state, quiet_app, visits_ap
 from tests.operators.state.chance import COLUMNS, counted, visits
 
 import millstream as ms
+from millstream.build.states import hold_to_states, read_state
 from millstream.errors import (
     DeclarationError,
     StateChangedError,
@@ -27,7 +28,6 @@ from millstream.lake.frontier import moment
 from millstream.lake.home import Home
 from millstream.lake.log import facts_of
 from millstream.operators.state import buckets
-from millstream.run.states import hold_to_states, read_state
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:

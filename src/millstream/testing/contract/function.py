@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from millstream.errors import Location
-from millstream.sinks.fence import Driver, Turn
-from millstream.sinks.shape import Column, Shape
+from millstream.serve.fence import Driver, Turn
+from millstream.serve.shape import Column, Shape
 from millstream.testing.contract.report import Report
 from millstream.testing.contract.sink import DiesError, check_sink, judge, rows_of
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from millstream.sinks.function import FunctionSink
-    from millstream.sinks.store import Store as Open
+    from millstream.serve.store import Store as Open
+    from millstream.systems.custom.settings import FunctionSink
     from millstream.testing.contract.report import Trial
 
     Row = Mapping[str, Any]

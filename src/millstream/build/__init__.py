@@ -1,0 +1,1 @@
+"""From declared functions to DataFrames, and what is known of them."""

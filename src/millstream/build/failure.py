@@ -1,0 +1,173 @@
+"""Why a query failed, in the words of the error catalogue."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import re
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
+
+from millstream.build.build import query_line, refused
+from millstream.checkpoint.health import damage_of
+from millstream.declare.cell import place_of
+from millstream.errors import (
+    BrokerLostError,
+    DriverLostError,
+    ExpressionFailedError,
+    Location,
+    MillstreamError,
+    PythonLateError,
+    RecordsLostError,
+    SparkFailedError,
+    StorageFullError,
+    UdfRaisedError,
+)
+from millstream.spark.arguments import CALLED_WITH, is_library
+from millstream.spark.session import log_of_jvm
+from millstream.spark.words import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.lake.home import Home
+
+_DISK_FULL = "No space left on device"
+_SENTENCE = re.compile(r"\[([A-Z][A-Z_.]+)\] (.+?)\.? +SQLSTATE")
+_RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
+_BROKER_SILENT = (
+    "org.apache.kafka.common.errors.TimeoutException",
+    "Cannot fetch record for offset",
+)
+_FRAME = re.compile(r'^ +File "([^"]+)", line (\d+), in ', re.MULTILINE)
+_REFUSED_STATES = ("0A", "42")
+"""Classes of SQLSTATE: what Spark does not support, and what is wrong in the query itself."""
+_ROW_STATES = ("21", "22", "23", "P0")
+"""Classes of SQLSTATE: the query is right, and cannot be computed for one of its rows."""
+_PASSING = ("ConnectionError", "Timeout", "TimeoutError", "OSError", "MemoryError")
+"""How the names end of what a Python function may raise once and not again."""
+_PYTHON_LATE = "Python worker failed to connect back"
+_KAFKA_DATA_LOSS = "Some data may have been lost because they are not available in Kafka any more"
+
+
+def explain(error: BaseException, *, query: str, at: Location, home: Home) -> MillstreamError:
+    """Turn whatever a query died of into an error a person can act on.
+
+    What would happen again with the same rows and the same code is the app's own fault: no
+    restart helps. All else may pass, and is tried again.
+    """
+    if isinstance(error, MillstreamError):
+        return error
+    error = _first_cause(error)
+    if outside := _of_the_surroundings(error, query=query, at=at, home=home):
+        return outside
+    log = log_of_jvm(home.logs)
+    if isinstance(error, AnalysisException):
+        return refused(query, error, at)
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return DriverLostError(log=log)
+    if found := damage_of(home, query) or _of_the_app(error, query=query, at=at):
+        return found
+    condition, cause = _spoken(error)
+    return SparkFailedError(query, condition=condition, cause=cause, log=log)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """Give what stopped a query, in place of Spark's word that it stopped."""
+    cause = getattr(error, "_cause", None)
+    return cause if isinstance(error, StreamingQueryException) and cause is not None else error
+
+
+def _of_the_app(error: BaseException, *, query: str, at: Location) -> MillstreamError | None:
+    """Find what restarts cannot help: a refused query, a function or an expression that fails."""
+    if trace := _RAISED.findall(str(error)):
+        return _raised_by_function(str(error), trace[-1], query=query, at=at)
+    if not isinstance(error, PySparkException):
+        return None
+    state = (error.getSqlState() or "")[:2]
+    if state in _REFUSED_STATES:
+        return refused(query, error, at)
+    if state in _ROW_STATES:
+        condition, place = error.getCondition() or state, query_line(error, at)
+        return ExpressionFailedError(query, condition=condition, cause=words_of(error), at=place)
+    return None
+
+
+def _raised_by_function(
+    told: str, cause: str, *, query: str, at: Location
+) -> UdfRaisedError | None:
+    name = cause.partition(":")[0]
+    if name.endswith(_PASSING) or issubclass(getattr(builtins, name, Exception), OSError):
+        return None
+    frames = [(file, int(line)) for file, line in _FRAME.findall(told) if not is_library(file)]
+    places = [Location(place_of(file), line) for file, line in frames]
+    own = [place for place in places if place.file == at.file] or places or [at]
+    arguments = told.partition(CALLED_WITH)[2].partition("\n")[0]
+    return UdfRaisedError(query, cause=cause, arguments=arguments, at=own[-1])
+
+
+def _spoken(error: BaseException) -> tuple[str, str]:
+    """Find the sentence that says most: of a function in Python, of Spark, or else the first."""
+    told = str(error)
+    if raised := _RAISED.findall(told):
+        return "PYTHON", raised[-1]
+    if isinstance(error, Py4JError) and (sentence := _SENTENCE.search(told)):
+        return sentence[1], sentence[2]
+    if isinstance(error, PySparkException):
+        return error.getCondition() or type(error).__name__, words_of(error)
+    kind = "JVM" if isinstance(error, Py4JError) else type(error).__name__
+    return kind, (told.strip().splitlines() or [""])[0]
+
+
+def is_python_late(error: BaseException) -> bool:
+    """Whether Spark did not wait any longer for Python to start."""
+    return _PYTHON_LATE in str(error)
+
+
+def lost_driver(log: str, *, within_s: float = 0) -> DriverLostError | None:
+    """Say so if the JVM has ended, or ends in so many seconds."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is None:
+        return None
+    try:
+        jvm.wait(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        return None
+    return DriverLostError(log=log)
+
+
+@contextmanager
+def full_disk_told(home: Home) -> Iterator[None]:
+    """Have whatever is raised for want of space say so."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MillstreamError) or not _is_full_disk(error):
+            raise
+        raise StorageFullError(str(home.path)) from error
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    no_space = isinstance(error, OSError) and error.errno == errno.ENOSPC
+    return no_space or _DISK_FULL in str(error)
+
+
+def _of_the_surroundings(
+    error: BaseException, *, query: str, at: Location, home: Home
+) -> MillstreamError | None:
+    if _is_full_disk(error):
+        return StorageFullError(str(home.path))
+    if is_python_late(error):
+        return PythonLateError(query, log=log_of_jvm(home.logs))
+    told = str(error)
+    if any(words in told for words in _BROKER_SILENT):
+        return BrokerLostError(query, at=at)
+    if _KAFKA_DATA_LOSS in told:
+        cause = told.partition("Reason: ")[2].partition("\n")[0].rstrip(".")
+        return RecordsLostError(query, cause=cause, at=at)
+    return None

@@ -1,1 +1,0 @@
-"""Stores that are made of what the lake knows."""

@@ -1,0 +1,1 @@
+"""Landing: records are decoded, judged and kept, each with its verdict."""

@@ -1,0 +1,73 @@
+"""What every format's reader offers, and the plainest of them."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from millstream.errors import SchemaError
+from millstream.landing.decode.column import written_leaf
+from millstream.model.schema import Atom, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from millstream.landing.decode.column import Build
+    from millstream.model.schema import Decimal
+
+REFUSALS = (msgspec.DecodeError, ValueError, TypeError, ArithmeticError, RecursionError)
+"""What reading a record raises when it is malformed; anything else is a fault of ours."""
+
+
+class MalformedError(ValueError):
+    """A record that is not as its schema says; its text is the reason."""
+
+
+class Reader(Protocol):
+    """Reads the records of one format; a row is opaque to all but its own reader."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether records are UTF-8, and empty without a character to be seen."""
+
+    @property
+    def blank(self) -> Any:
+        """The row that is null in all columns."""
+
+    @property
+    def getters(self) -> Sequence[Callable[[Any], Any]]:
+        """One function per column: its value in a row."""
+
+    @property
+    def read(self) -> Callable[[bytes], Any]:
+        """Read one record, or raise one of `REFUSALS`."""
+
+    def leaf(self, kind: Atom | Decimal) -> Build:
+        """Make the function that turns values of a type without parts into a column."""
+
+    def fault(self, raw: bytes) -> str | None:
+        """Say why a record is refused; slow, and asked of refused records only."""
+
+
+class TextReader:
+    """Takes each record as it is, into the only column."""
+
+    is_text = True
+    blank = (None,)
+    getters = (itemgetter(0),)
+    leaf = staticmethod(written_leaf)
+
+    def __init__(self, schema: Schema) -> None:
+        if [field.type for field in schema.fields] != [Atom.STRING]:
+            fault = f"text has one STRING column, the schema says {schema.to_ddl()!r}"
+            raise SchemaError(fault, fix="declare one STRING column, or read JSON or CSV")
+
+    def read(self, raw: bytes) -> tuple[str]:
+        """Read one record."""
+        return (raw.decode(),)
+
+    def fault(self, _: bytes) -> str | None:
+        """Know none: what is UTF-8 is text."""
+        return None

@@ -1,0 +1,308 @@
+"""Landing: every input row is judged once and kept, with its verdict, in one commit per batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateRowsError
+from millstream.lake.files import count_rows
+from millstream.lake.frontier import NOTHING_YET, Publication, moment
+from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+from millstream.landing.decode import NO_RECORD, decoded_schema, decoder
+from millstream.landing.idle import Idle, in_microseconds
+from millstream.landing.verdict import Moment, Rule, judge, numbered, unjudged
+from millstream.model.dataset import VERDICTS
+from millstream.model.schema import Atom, Field, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from millstream.lake.delta import Facts, FencedTable
+    from millstream.model.dataset import Followed, Source
+
+_MARKS = (
+    Field("_reason", Atom.STRING),
+    Field("_raw", Atom.BINARY),
+    Field("_origin", Atom.STRING),
+    Field("_position", Atom.BIGINT),
+    Field("_arrived_at", Atom.TIMESTAMP),
+    Field("_batch", Atom.BIGINT),
+    Field("_verdict", Atom.STRING),
+)
+_JUDGED = ("_arrived_at", "_batch", "_verdict")
+_BROKEN = "_broken"
+_NOT_RIGHT = "a record is not as the schema says, and without batches nothing would count it"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """How one source is parsed and judged."""
+
+    source: Source
+    schema: Schema
+
+    @staticmethod
+    def of(source: Source) -> Landing:
+        """Prepare the landing of a source."""
+        return Landing(source, Schema.parse(source.connector.schema))
+
+    @property
+    def table_schema(self) -> str:
+        """The columns of the landing table, as Spark's JSON."""
+        return Schema((*self.schema.with_nulls().fields, *_MARKS)).to_json()
+
+    def live(self, raw: DataFrame) -> DataFrame:
+        """Keep the right rows of a source that is not landed; the others are counted by verdict."""
+        judge = self.work(Moment())
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return (numbered(batch, self.schema.names) for batch in judge(batches))
+
+        numbers = Schema((*self.schema.with_nulls().fields, Field("_verdict", Atom.TINYINT)))
+        judged = self._bare(raw).mapInArrow(work, numbers.to_ddl())
+        right = F.col("_verdict") == VERDICTS.index("ok")
+        if (violated := self._violated()) is not None:
+            rejected = F.lit(VERDICTS.index("rejected")).cast("byte")
+            verdict = F.when(right & violated.isNotNull(), rejected).otherwise(F.col("_verdict"))
+            judged = judged.withColumn("_verdict", verdict)
+        counts = [F.count_if(F.col("_verdict") == n).alias(v) for n, v in enumerate(VERDICTS)]
+        counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
+        return counted.where(right).select(*self.schema.names)
+
+    def live_by_row(self, raw: DataFrame, *, counted: bool) -> DataFrame:
+        """Keep the right rows of a source that is read without batches: by Spark alone.
+
+        Args:
+            raw: The records.
+            counted: Whether the others are counted by verdict; else one of them stops the query.
+        """
+        right, rows = self._decoded_by_spark(raw)
+        if (column := self.source.event_time) is not None:
+            right = right & F.col(column).isNotNull()
+        if not counted:
+            stop = F.raise_error(F.lit(_NOT_RIGHT)).cast("boolean")
+            return rows.where(F.when(right, F.lit(True)).otherwise(stop)).select(*self.schema.names)
+        verdict = F.when(right, F.lit("ok")).otherwise("malformed")
+        for broken in self._broken():
+            verdict = F.when(right & broken, F.lit("rejected")).otherwise(verdict)
+        judged = rows.withColumn("_verdict", verdict)
+        counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
+        observed = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
+        return observed.where("_verdict = 'ok'").select(*self.schema.names)
+
+    def _broken(self) -> Iterator[Column]:
+        """What is true of rows that are rejected."""
+        if (column := self.source.event_time) is not None:
+            yield F.col(column) <= F.lit(_EPOCH)
+        if (violated := self._violated()) is not None:
+            yield violated.isNotNull()
+
+    def _decoded_by_spark(self, raw: DataFrame) -> tuple[Column, DataFrame]:
+        """Decode records with built-in functions; give also what is true of right ones."""
+        text = F.col("value").cast("string")
+        match self.source.connector.codec.format:
+            case "json":
+                fields = (*self.schema.with_nulls().fields, Field(_BROKEN, Atom.STRING))
+                options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN}
+                row = F.from_json(text, Schema(fields).to_ddl(), options)
+                right = F.col("_row").isNotNull() & F.col(f"_row.{_BROKEN}").isNull()
+                parsed = raw.select(row.alias("_row")).select(right.alias("_right"), "_row.*")
+                return F.col("_right"), parsed
+            case "text":
+                name = self.schema.names[0]
+                right = F.coalesce(F.is_valid_utf8(text), F.lit(False))
+                return F.col("_right"), raw.select(right.alias("_right"), text.alias(name))
+            case _:
+                return F.lit(True), raw.select(*self.schema.names)
+
+    def _bare(self, raw: DataFrame) -> DataFrame:
+        """Leave the place of each record out, unless it says where a file begins."""
+        csv = self.source.connector.codec.csv
+        if csv is not None and csv.reads_whole_files:
+            return raw
+        nowhere = {"_origin": F.lit(None).cast("string"), "_position": F.lit(None).cast("long")}
+        return raw.withColumns(nowhere)
+
+    def bound(self, greatest: int | None) -> int | None:
+        """The watermark after batches whose greatest event time is given, in microseconds."""
+        if greatest is None or self.source.watermark is None:
+            return None
+        return greatest - in_microseconds(self.source.watermark)
+
+    def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
+        """Turn raw records into typed rows, each with its verdict."""
+        marks = decoded_schema(self.schema, [mark for mark in _MARKS if mark.name in _JUDGED])
+        return self._reject(raw.mapInArrow(self.work(moment), marks))
+
+    def work(
+        self, moment: Moment
+    ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """Make the function that decodes and judges, but for the rules, which are Spark's."""
+        codec, schema = self.source.connector.codec, self.schema
+        future = self.source.future
+        rule = Rule(self.source.event_time, future, in_microseconds(future))
+        decode = None
+        if codec.format != "rows":
+            options = codec.avro or codec.csv
+            decode = decoder(
+                schema, format=codec.format, options=options, number_lines=codec.number_lines
+            )
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            if decode is not None:
+                return judge(decode(batches), rule, moment)
+            return judge((unjudged(batch, schema.names) for batch in batches), rule, moment)
+
+        return work
+
+    def _reject(self, judged: DataFrame) -> DataFrame:
+        if (violated := self._violated()) is None:
+            return judged
+        violated = F.when(F.col("_verdict") == "ok", violated)
+        return judged.withColumn("_violated", violated).withColumns(
+            {
+                "_verdict": F.when(F.col("_violated").isNull(), F.col("_verdict")).otherwise(
+                    "rejected"
+                ),
+                "_reason": F.coalesce("_violated", "_reason"),
+            }
+        )
+
+    def _violated(self) -> Column | None:
+        """The first rule that a row breaks, in words; null if it breaks none."""
+        broken = [
+            F.when(~F.coalesce(F.expr(condition), F.lit(False)), F.lit(f"violates {rule!r}"))
+            for rule, condition in self.source.expect.rules.items()
+        ]
+        return F.coalesce(*broken, F.lit(None)) if broken else None
+
+
+class LandingSink:
+    """The landing table of one source, open for writing."""
+
+    partition_by = ("_verdict",)
+
+    def __init__(
+        self,
+        landing: Landing,
+        table: FencedTable,
+        staging: Path,
+        planned_at: Callable[[int], int],
+        followed: Callable[[int], Followed | None] = lambda _: None,
+    ) -> None:
+        self._landing, self._table, self._staging = landing, table, staging
+        self._planned_at, self._followed = planned_at, followed
+        self.greatest_origin = ""
+        """Of all records landed since this was opened, the greatest name of an origin."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is landed so far."""
+        return self._table.facts
+
+    def stage(self, raw: DataFrame, batch: int) -> Staged:
+        """Parse, judge and write a batch; nothing of it is landed yet."""
+        counted, observation = observe(raw, {}, raw.columns)
+        now = Moment(batch, self._planned_at(batch) * 1000, self.bound)
+        if self._landing.source.expect.rules:
+            judged = self._landing.judge(counted, now)
+            staged = stage(judged, observation, self._staging, self.partition_by)
+        else:
+            work = self._landing.work(now)
+            staged = stage(counted, observation, self._staging, self.partition_by, work)
+        if staged.seen["_rows"] != staged.rows:
+            raise LandingUnbalancedError(
+                self._table.name, batch=batch, read=staged.seen["_rows"], landed=staged.rows
+            )
+        return staged
+
+    def replay(self, raw: DataFrame) -> str:
+        """Read a batch that is landed already, to tell whether it is the same."""
+        return digest_without_writing(*observe(raw, {}, raw.columns))
+
+    def commit(self, staged: Staged, batch: int, query_id: str) -> None:
+        """Land a batch.
+
+        Raises:
+            LateRowsError: It has late rows and the source allows none.
+        """
+        source = self._landing.source
+        landed = tuple(file for file in staged.files if file.partition["_verdict"] != NO_RECORD)
+        counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
+        if source.late == "fail" and counts["late"]:
+            raise LateRowsError(source.name, rows=counts["late"], batch=batch, at=source.at)
+        followed, greatest = self._followed(batch), self._greatest(staged)
+        facts = replace(
+            self.facts,
+            query_id=query_id,
+            batch=batch,
+            rows=count_rows(landed),
+            digest=staged.digest,
+            changed=batch if landed else self.facts.changed,
+            greatest_event_time=greatest,
+            inputs=followed.position if followed else {},
+            quiet_since=None,
+            mode="append",
+        ).publishing(self._published(greatest, followed))
+        read = staged.seen["_rows"] - count_rows(staged.only("_verdict", NO_RECORD))
+        self._table.append(landed, facts.plus({"input": read, **counts}))
+        origins = (file.greatest("_origin") or "" for file in landed)
+        self.greatest_origin = max(self.greatest_origin, *origins, "")
+
+    def pass_time(self, quiet_since: int, now: int) -> None:
+        """Tell that more is complete, if the source has been quiet for as long as it says."""
+        idle = Idle.of(self._landing.source)
+        reached = idle.reached(quiet_since, now) if idle else None
+        if idle is None or reached is None or reached <= (self.facts.frontier or NOTHING_YET):
+            return
+        told = Publication(reached, self._landing.source.event_time, idle.delay)
+        self._table.tell(replace(self.facts.publishing(told), quiet_since=quiet_since))
+
+    @property
+    def bound(self) -> int | None:
+        """The watermark for the next batch: what was said to be complete stays so."""
+        bound, told = self._landing.bound(self.facts.greatest_event_time), self.facts.frontier
+        return bound if bound is None or told is None else max(bound, told)
+
+    def _published(self, greatest: int | None, followed: Followed | None) -> Publication:
+        """Tell up to when the landing is complete: as far as what it follows is, if it does.
+
+        Raises:
+            FrontierPassedError: Rows that are still to come there would be late here.
+        """
+        source, bound = self._landing.source, self._landing.bound(greatest)
+        delay = in_microseconds(source.watermark) if source.watermark else None
+        if followed is None or source.event_time not in (None, followed.event_time):
+            frontier = None if source.event_time is None else NOTHING_YET
+            return Publication(frontier if bound is None else bound, source.event_time, delay)
+        if bound is not None and (told := moment(followed.frontier)):
+            self._refuse_if_passed(moment(bound), told)
+        return Publication(followed.frontier, source.event_time, delay)
+
+    def _refuse_if_passed(self, watermark: datetime | None, frontier: datetime) -> None:
+        if watermark is not None and watermark > frontier:
+            source = self._landing.source
+            raise FrontierPassedError(
+                source.name, watermark=str(watermark), frontier=str(frontier), at=source.at
+            )
+
+    def _greatest(self, staged: Staged) -> int | None:
+        column = self._landing.source.event_time
+        moments = [self.facts.greatest_event_time]
+        if column is not None:
+            greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
+            moments += [_microseconds(moment) for moment in greatest if moment is not None]
+        return max((m for m in moments if m is not None), default=None)
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)

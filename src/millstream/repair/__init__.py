@@ -1,0 +1,1 @@
+"""Checkpoints mended: the smallest remedy that leaves no row lost or repeated."""

@@ -1,0 +1,1 @@
+"""Answers kept in stores: the fenced write, which each system implements, and look-ups."""

@@ -1,0 +1,119 @@
+"""What every store offers, and how rows that a store refuses are found among those it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.serve.shape import GONE
+from millstream.serve.value import RowsRefusedError, with_null
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from millstream.serve.fence import Fence, Place, Turn
+    from millstream.serve.shape import Column
+
+    Rows = Callable[[], Iterable[pa.Table]]
+    """A batch, part by part, as often as it is asked for."""
+    Settle = Callable[[Sequence["Refused"]], str]
+    """Told what was refused when all is written and nothing committed; gives a note to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Rows that a store does not take, and why in its own words."""
+
+    rows: pa.Table
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a batch."""
+
+    applied: bool
+    """False if the store has had it before."""
+    fence: Fence
+    refused: tuple[Refused, ...] = ()
+
+
+class Store(Protocol):
+    """One place of a store, open for one driver."""
+
+    place: Place
+
+    def take(self) -> Fence:
+        """Shut earlier drivers out; give the fence as it is now."""
+        ...
+
+    def fence(self) -> Fence | None:
+        """Look at the fence."""
+        ...
+
+    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+        """Write a batch and pass the fence in one transaction, unless the batch is there."""
+        ...
+
+    def close(self) -> None:
+        """Let the connection go."""
+        ...
+
+
+class Reader(Protocol):
+    """A place of a store, open for look-ups by one thread at a time."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """What was served to it, by name."""
+        ...
+
+    def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Give the row of a key; None if there is none."""
+        ...
+
+    def close(self) -> None:
+        """Let the connection go."""
+        ...
+
+
+def salvage(rows: pa.Table, write: Callable[[pa.Table], None]) -> list[Refused]:
+    """Write rows; of those that cannot all be written, all that can.
+
+    Args:
+        rows: What to write.
+        write: Writes all it is given, or nothing and raises RowsRefusedError.
+    """
+    if not rows.num_rows:
+        return []
+    try:
+        write(rows)
+    except RowsRefusedError as refusal:
+        if rows.num_rows == 1:
+            return [Refused(rows, str(refusal))]
+    else:
+        return []
+    half = rows.num_rows // 2
+    return salvage(rows.slice(0, half), write) + salvage(rows.slice(half), write)
+
+
+def keyed(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, list[Refused]]:
+    """Take out the rows that have no key."""
+    if not key:
+        return rows, []
+    lacking = with_null(rows, key)
+    if not pc.any(lacking).as_py():
+        return rows, []
+    reason = f"a column of the key ({', '.join(key)}) is null"
+    return rows.filter(pc.invert(lacking)), [Refused(rows.filter(lacking), reason)]
+
+
+def parted(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    """Part the rows to keep from those to delete, if any are."""
+    if GONE not in rows.column_names:
+        return rows, None
+    gone, rest = rows.column(GONE), rows.drop_columns([GONE])
+    return rest.filter(pc.invert(gone)), rest.filter(gone)

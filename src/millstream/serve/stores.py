@@ -1,0 +1,298 @@
+"""A served answer on its way into stores: computed once, delivered to each exactly once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from millstream.checkpoint.health import make_ready
+from millstream.crash import reach
+from millstream.errors import KeyNotUniqueError, StoreAheadError, StoreRestoredError
+from millstream.lake.enforce import Shape as TableShape, open_table
+from millstream.lake.files import DataFile
+from millstream.lake.frontier import Publication, moment
+from millstream.lake.ledger import note_served
+from millstream.lake.log import Facts
+from millstream.lake.staging import digest_without_writing, observe, stage
+from millstream.lake.table import has_double, keys_of
+from millstream.model.dataset import LogSink, ShownSink, StoreSink
+from millstream.serve.changes import ChangeLog
+from millstream.serve.fence import Driver, Turn, hold_to_checkpoint
+from millstream.serve.outbox import Outbox, parts_of
+from millstream.serve.shape import GONE, Shape, columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from millstream.checkpoint import CheckpointLog
+    from millstream.lake.lease import Lease
+    from millstream.lake.staging import Staged
+    from millstream.model.dataset import Serve
+    from millstream.serve.fence import Fence
+    from millstream.serve.store import Refused, Store
+
+STORE = "_store"
+REASON = "_reason"
+_FILES_PER_STORE = 1000
+_COMPLETE_TO = "complete_to"
+
+
+class Served:
+    """The stores of one served answer, open for writing."""
+
+    def __init__(
+        self,
+        serve: Serve,
+        app: str,
+        frame: DataFrame,
+        log: CheckpointLog | ChangeLog,
+        lease: Lease,
+        on_difference: Callable[[int], None],
+    ) -> None:
+        self.serve, self._log, self._home, self._epoch = serve, log, lease.home, lease.epoch
+        self.has_changes = isinstance(log, ChangeLog) and serve.mode == "update"
+        """Whether a batch tells of rows that are gone."""
+        self._writer, self._on_difference = f"{app}/{serve.name}", on_difference
+        self._schema, self._columns = frame.schema, columns_of(frame.schema.json())
+        self._sinks = [sink for sink in serve.to if isinstance(sink, StoreSink)]
+        self._shown = [sink for sink in serve.to if isinstance(sink, ShownSink)]
+        self.outbox = Outbox(self._home.staging(serve.name))
+        self._stores: list[Store] = []
+        self._fences: list[Fence] = []
+        self._inputs: Mapping[str, int] = {}
+        self.published: Callable[[int], Publication] = lambda _: Publication()
+        """What is known of time after a batch; the fence tells it to whoever reads the store."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the store holds that is furthest behind."""
+        return min(map(_facts, self._fences), key=lambda facts: facts.batch)
+
+    def open(self) -> None:
+        """Connect to every store, and shut earlier drivers out.
+
+        Raises:
+            MillstreamError: A store cannot be reached, or the answer does not fit.
+        """
+        driver = self._driver()
+        for sink in self._sinks:
+            shape = Shape(
+                self.serve.name,
+                self.serve.mode or "append",
+                self._columns,
+                tuple(sink.key),
+                self.serve.at,
+                evolve=sink.evolve,
+                newest_by=sink.newest_by,
+                schema=self._schema.json(),
+            )
+            self._stores.append(sink.open(shape, driver))
+            self._fences.append(self._taken(self._stores[-1]))
+        self._note()
+        reach("table_taken", self._home.path, self.serve.name)
+
+    def _driver(self) -> Driver:
+        return Driver(
+            self._writer,
+            self._epoch,
+            self._log.query_id or "",
+            folder=self._home.sinks(self.serve.name),
+            committed=self._log.committed,
+            planned=lambda: self._log.planned,
+            log=str(self._log.path),
+        )
+
+    def _taken(self, store: Store) -> Fence:
+        try:
+            return store.take()
+        except (StoreAheadError, StoreRestoredError):
+            if not isinstance(self._log, ChangeLog):
+                # A checkpoint that is damaged knows less than it did, and that is the cause.
+                make_ready(self.serve.name, self._log.path, Facts())
+            raise
+
+    def close(self) -> None:
+        """Let all connections go."""
+        for store in self._stores:
+            store.close()
+
+    def hold_to_checkpoint(self) -> None:
+        """Make sure that every store and the checkpoint tell the same story.
+
+        Raises:
+            StoreRestoredError: A store lacks batches.
+            StoreAheadError: A store has batches of another checkpoint.
+        """
+        for number, store in enumerate(self._stores):
+            # Whether a batch whose answer was lost was written is known to the store alone.
+            held = store.fence() or replace(self._fences[number], batch=-1, checkpoint="")
+            hold_to_checkpoint(
+                held,
+                store.place,
+                query_id=self._log.query_id or "",
+                committed=self._log.committed,
+                planned=self._log.planned,
+                checkpoint=str(self._log.path),
+            )
+            self._fences[number] = held
+
+    def stage(self, frame: DataFrame, batch: int) -> Staged:
+        """Compute a batch and keep it, unless it was computed before and one store may have it."""
+        marked, query_id = self.mark(frame), self._log.query_id or ""
+        if kept := self.outbox.kept(query_id, batch, marked.columns):
+            if digest_without_writing(*observe(marked, {}, frame.columns)) != kept.digest:
+                self._on_difference(batch)
+            return kept
+        staged = self.compute(frame, self.outbox.folder)
+        self.outbox.keep(staged, query_id, batch, marked.columns)
+        return staged
+
+    def compute(self, frame: DataFrame, folder: Path) -> Staged:
+        """Write rows to a folder, with what each store is to delete."""
+        return stage(*observe(self.mark(frame), {}, frame.columns), folder)
+
+    def replay(self, frame: DataFrame) -> str:
+        """Compute a batch that every store has; give its digest."""
+        return digest_without_writing(*observe(self.mark(frame), {}, frame.columns))
+
+    def commit(
+        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+    ) -> None:
+        """Write a batch into every store that does not have it.
+
+        Raises:
+            KeyNotUniqueError: A store is to have two rows for one key.
+        """
+        self._refuse_double_keys(staged, batch)
+        self._inputs = inputs or {}
+        turn = Turn(query_id, batch, staged.digest)
+        for number, store in enumerate(self._stores):
+            settle = partial(self._settle, number, staged, turn)
+            written = store.write(turn, partial(self._rows, number, staged), settle)
+            if not written.applied and written.fence.digest != staged.digest:
+                self._on_difference(batch)
+            self._fences[number] = written.fence
+            self._reach("store_commit", batch)
+        self._note()
+        for sink in self._shown:
+            sink.show(batch, self._rows(-1, staged))
+
+    def _note(self) -> None:
+        """Have the ledger know what the stores hold."""
+        held = zip(self._stores, self._fences, strict=True)
+        told = {store.place.name: _facts(fence) for store, fence in held}
+        note_served(self._home, self.serve.name, told)
+
+    def _settle(self, number: int, staged: Staged, turn: Turn, refused: Sequence[Refused]) -> str:
+        """Put refused rows aside while the store still waits; say what the batch did."""
+        aside = sum(r.rows.num_rows for r in refused)
+        if aside:
+            self._put_aside(number, turn, refused)
+        counts = {"input": staged.rows, "written": staged.rows - aside, "quarantined": aside}
+        facts = replace(
+            _facts(self._fences[number]).plus(counts),
+            query_id=turn.checkpoint,
+            epoch=self._epoch,
+            batch=turn.batch,
+            rows=staged.rows,
+            digest=staged.digest,
+            inputs=self._inputs,
+        ).publishing(self.published(turn.batch))
+        self._reach("store_written", turn.batch)
+        complete_to = moment(facts.frontier)
+        told = {_COMPLETE_TO: complete_to.isoformat() if complete_to else None}
+        return json.dumps({**asdict(facts), **told}, sort_keys=True)
+
+    def _put_aside(self, number: int, turn: Turn, refused: Sequence[Refused]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        fields = [*self._schema.fields, *(StructField(n, StringType()) for n in (STORE, REASON))]
+        shape = TableShape(self.serve.name, StructType(fields).json(), self.serve.at, evolve=True)
+        table = open_table(self._home.quarantine(self.serve.name), shape, epoch=self._epoch)
+        store = f"{turn.checkpoint}.{number}"
+        if table.last_batch_of(store) >= turn.batch:
+            return
+        name = self._stores[number].place.name
+        rows = pa.concat_tables(_with_reason(r, name) for r in refused)
+        file = self.outbox.folder / f"refused-{number}.parquet"
+        pq.write_table(rows, file)
+        facts = replace(table.facts, query_id=store, batch=turn.batch, rows=rows.num_rows)
+        facts = facts.plus({"written": rows.num_rows})
+        first = number * _FILES_PER_STORE
+        table.append([DataFile.read(file, {})], facts, number_from=first)
+        self._reach("quarantine_commit", turn.batch)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What identifies a row, in every store of rows that change."""
+        return tuple(self._sinks[0].key)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The columns that say of a row which stores are to delete it."""
+        numbers = [n for n, s in enumerate(self._sinks) if s.delete_when or self.has_changes]
+        return tuple(f"{GONE}{number}" for number in numbers)
+
+    @property
+    def columns_marked(self) -> tuple[str, ...]:
+        """All columns of a batch."""
+        return (*(column.name for column in self._columns), *self.marks)
+
+    def mark(self, frame: DataFrame) -> DataFrame:
+        """Say of each row which stores are to delete it."""
+        conditions = {f"{GONE}{n}": sink.delete_when for n, sink in enumerate(self._sinks)}
+        marks = {
+            mark: F.coalesce(F.expr(condition), F.lit(False)) if condition else F.lit(False)
+            for mark, condition in conditions.items()
+            if mark in self.marks
+        }
+        return frame.withColumns(marks) if marks else frame
+
+    def _rows(self, number: int, staged: Staged) -> Iterator[pa.Table]:
+        """Give the rows as one store is to have them."""
+        names = [column.name for column in self._columns]
+        for part in parts_of(staged.files):
+            rows, gone = part.select(names), f"{GONE}{number}"
+            yield rows.append_column(GONE, part.column(gone)) if gone in self.marks else rows
+
+    def _refuse_double_keys(self, staged: Staged, batch: int) -> None:
+        held = [s for s in self._sinks if s.key and not self._is_added_to(s)]
+        keys = {(*s.key, *((s.newest_by,) if s.newest_by else ())) for s in held}
+        for key in keys if staged.files else ():
+            if has_double(keys_of(staged.files, key).drop_null()):
+                raise KeyNotUniqueError(self.serve.name, key=key, batch=batch, at=self.serve.at)
+
+    def _is_added_to(self, sink: StoreSink) -> bool:
+        is_log = isinstance(sink, LogSink) and sink.keeps_every_row
+        return is_log and (self.serve.mode or "append") == "append"
+
+    def _reach(self, point: str, batch: int) -> None:
+        reach(point, self._home.path, self.serve.name, batch)
+
+
+def _facts(fence: Fence) -> Facts:
+    if fence.batch < 0 or not fence.note:
+        return Facts()
+    told = json.loads(fence.note)
+    return Facts(**{name: value for name, value in told.items() if name != _COMPLETE_TO})
+
+
+def _with_reason(refused: Refused, store: str) -> pa.Table:
+    import pyarrow as pa
+
+    rows = refused.rows
+    if GONE in rows.column_names:
+        rows = rows.drop_columns([GONE])
+    for name, text in ((STORE, store), (REASON, refused.reason)):
+        rows = rows.append_column(name, pa.array([text] * rows.num_rows, pa.string()))
+    return rows

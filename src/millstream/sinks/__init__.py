@@ -1,1 +1,0 @@
-"""Serving stores: each writes a batch exactly once, by one protocol (`fence`)."""

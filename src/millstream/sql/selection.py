@@ -1,0 +1,288 @@
+"""One SELECT of Spark's SQL in DuckDB's: its sources, conditions, groups and answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.errors import UnknownColumnError
+from millstream.sql.answer import Answer, cut, numbered
+from millstream.sql.function import FUNCTIONS
+from millstream.sql.name import name_of
+from millstream.sql.refusal import place, refuse
+from millstream.sql.scope import Scope, Source, Typed
+from millstream.sql.types import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.sql.expression import Expressions
+    from millstream.sql.queries import Queries
+
+_PARTS = {"expressions", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",
+          "offset", "distinct", "with_", "windows"}  # fmt: skip
+_GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
+
+
+class Selection:
+    """One SELECT on its way to DuckDB."""
+
+    def __init__(
+        self, queries: Queries, expressions: Expressions, node: exp.Select, outer: Scope | None
+    ) -> None:
+        self._queries, self._expressions, self._node = queries, expressions, node
+        self._scope = Scope(outer=outer)
+        self._from = ""
+        self._generated = 0
+
+    def translate(self) -> Answer:
+        """Translate it.
+
+        Raises:
+            SqlNotTranslatedError: Only Spark can answer it.
+            UnknownColumnError: It names a column that is not there.
+            UnknownTableError: It names a table that is not there.
+        """
+        node = self._node
+        for key, value in node.args.items():
+            if value and key not in _PARTS:
+                refuse(node, key.strip("_").upper().replace("_", " "))
+        self._resolve_windows()
+        self._read()
+        where = self._where()
+        answers = self._answers()
+        names = [quoted(name) for name, _ in answers]
+        listed = ", ".join(f"{v.text} AS {n}" for n, (_, v) in zip(names, answers, strict=True))
+        group = self._group(answers)
+        having = self._having(answers)
+        distinct = self._distinct(answers)
+        text = f"SELECT {distinct}{listed}{self._from}{where}{group}{having}"
+        if order := node.args.get("order"):
+            text += " ORDER BY " + self._queries.sorted(order.expressions, answers, self._scope)
+        return Answer(text + cut(node), tuple((name, value.type) for name, value in answers))
+
+    def _resolve_windows(self) -> None:
+        """Put named windows where they are used."""
+        named = {w.name.lower(): w for w in self._node.args.get("windows") or ()}
+        for window in self._node.find_all(exp.Window):
+            held = (
+                named.get(window.args["alias"].name.lower()) if window.args.get("alias") else None
+            )
+            if held is not None and held is not window:
+                for key in ("partition_by", "order", "spec"):
+                    window.set(key, held.args.get(key))
+                window.set("alias", None)
+
+    def _read(self) -> None:
+        start = self._node.args.get("from_")
+        if start is None:
+            return
+        text, source = self._queries.source(start.this)
+        self._from = f" FROM {text}"
+        self._scope.sources.append(source)
+        for join in self._node.args.get("joins") or ():
+            self._join(join)
+        for lateral in self._node.args.get("laterals") or ():
+            self._lateral(lateral)
+
+    def _join(self, join: exp.Join) -> None:
+        side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
+        if join.args.get("method") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+            refuse(join)
+        if isinstance(join.this, exp.Lateral):
+            refuse(join)
+        text, source = self._queries.source(join.this)
+        half = kind in ("SEMI", "ANTI")
+        before = Scope(list(self._scope.sources), merged=dict(self._scope.merged))
+        self._scope.sources.append(source)
+        on = self._on(join, before, source, side)
+        if half:
+            self._scope.sources.pop()
+        word = f"{kind} JOIN" if half else f"{side} JOIN" if side else "JOIN"
+        if not on and (half or side):
+            refuse(join, "an outer join without ON")
+        self._from += f" {word} {text} ON {on}" if on else f" CROSS JOIN {text}"
+
+    def _on(self, join: exp.Join, before: Scope, source: Source, side: str) -> str:
+        if on := join.args.get("on"):
+            return self._expressions.condition(on, self._scope)
+        told = []
+        for name in join.args.get("using") or ():
+            lefts, rights = before.find(name.name), list(source.column(name.name))
+            if len(lefts) != 1 or len(rights) != 1:
+                known = [n for n, _ in source.columns]
+                raise UnknownColumnError(name.name, known=known, at=place(name))
+            texts, kind = self._expressions.alike([lefts[0], rights[0]], join)
+            told.append(f"{texts[0]} = {texts[1]}")
+            both = {"RIGHT": rights[0].text, "FULL": f"coalesce({texts[0]}, {texts[1]})"}
+            if str(join.args.get("kind") or "").upper() not in ("SEMI", "ANTI"):
+                merged = Typed(both.get(side, lefts[0].text), kind)
+                self._scope.merged[name.name.lower()] = merged
+        return " AND ".join(told)
+
+    def _lateral(self, lateral: exp.Lateral) -> None:
+        call, alias = lateral.this, lateral.args.get("alias")
+        if not lateral.args.get("view") or not isinstance(call, exp.Anonymous) or alias is None:
+            refuse(lateral)
+        if call.name.lower() not in _GENERATORS:
+            refuse(lateral)
+        if lateral.args.get("outer") and not call.name.lower().endswith("outer"):
+            call = exp.Anonymous(this=call.name + "_outer", expressions=call.expressions)
+        names = [column.name for column in alias.columns]
+        self._generate(call, names, alias.name or f"_g{self._generated}")
+
+    def _generate(self, call: exp.Anonymous, names: Sequence[str], alias: str) -> Source:
+        text, source = self._queries.generator(call, names, alias, self._scope)
+        if not self._from:
+            self._from = " FROM (SELECT 1)"
+        self._from += text
+        self._generated += 1
+        self._scope.sources.append(source)
+        return source
+
+    def _where(self) -> str:
+        """Translate WHERE; rows without a moment are in no window."""
+        clause = self._node.args.get("where")
+        told = [self._expressions.condition(clause.this, self._scope)] if clause else []
+        group = self._node.args.get("group")
+        for part in (*self._node.expressions, *(group.expressions if group else ())):
+            for call in part.find_all(exp.Anonymous):
+                if call.name.lower() == "window" and call.expressions:
+                    moment = self._expressions.translate(call.expressions[0], self._scope)
+                    told.append(f"{moment.text} IS NOT NULL")
+        return f" WHERE {' AND '.join(told)}" if told else ""
+
+    def _having(self, answers: Sequence[tuple[str, Typed]]) -> str:
+        """Translate HAVING; a name that is of a table and of the answer too is not decided here."""
+        clause = self._node.args.get("having")
+        if clause is None:
+            return ""
+        named = {name.lower(): value.text for name, value in answers}
+        for column in clause.find_all(exp.Column):
+            key = column.name.lower()
+            found = [v.text for source in self._scope.sources for v in source.column(key)]
+            if not column.table and key in named and found and [named[key]] != found:
+                refuse(column, f"{column.name!r} in HAVING, a column and a name of the answer")
+        return f" HAVING {self._expressions.condition(clause.this, self._scope)}"
+
+    def _answers(self) -> list[tuple[str, Typed]]:
+        self._name_the_window()
+        answers: list[tuple[str, Typed]] = []
+        sources = {source.alias.lower() for source in self._scope.sources}
+        for node in self._node.expressions:
+            inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+            if isinstance(inner, exp.Star) or (
+                isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
+            ):
+                answers += self._star(inner)
+            elif isinstance(inner, exp.Anonymous) and inner.name.lower() in _GENERATORS:
+                answers += self._exploded(node, inner)
+            else:
+                name = name_of(node, lambda name: name.lower() in sources)
+                value = self._expressions.translate(inner, self._scope)
+                answers.append((name, value))
+                if isinstance(node, exp.Alias):
+                    self._scope.aliases[name.lower()] = value
+        return answers
+
+    def _name_the_window(self) -> None:
+        """Let `window` mean the window that is grouped by, as Spark does."""
+        group = self._node.args.get("group")
+        for key in group.expressions if group else ():
+            if isinstance(key, exp.Anonymous) and key.name.lower() == "window":
+                self._scope.aliases["window"] = self._expressions.translate(key, self._scope)
+
+    def _exploded(self, node: exp.Expr, call: exp.Anonymous) -> list[tuple[str, Typed]]:
+        if self._generated or self._node.args.get("group"):
+            refuse(node, "a second generator, or one with GROUP BY")
+        names = [node.alias] if isinstance(node, exp.Alias) else []
+        if isinstance(node, exp.Aliases):
+            names = [alias.name for alias in node.expressions]
+        source = self._generate(call, names, "_generated")
+        self._scope.sources.pop()
+        return [(name, next(source.column(name))) for name, _ in source.columns]
+
+    def _star(self, node: exp.Expr) -> list[tuple[str, Typed]]:
+        star = node if isinstance(node, exp.Star) else node.this
+        if star.args.get("replace") or star.args.get("rename"):
+            refuse(node)
+        left_out = {column.name.lower() for column in star.args.get("except_") or ()}
+        found: list[tuple[str, Typed]] = []
+        if isinstance(node, exp.Column):
+            for source in self._scope.sources:
+                if source.alias.lower() == node.table.lower():
+                    found += [(name, next(source.column(name))) for name, _ in source.columns]
+            if not found:
+                value = self._expressions.translate(
+                    exp.column(node.args["table"].copy()), self._scope
+                )
+                found = [
+                    (name, self._expressions.field(value, name, node))
+                    for name, _ in value.type.parts
+                ]
+        else:
+            found = self._everything()
+        for _, value in found:
+            if not value.type.is_known:
+                refuse(node, f"type {value.type}")
+        return [(name, value) for name, value in found if name.lower() not in left_out]
+
+    def _everything(self) -> list[tuple[str, Typed]]:
+        merged = self._scope.merged
+        found = []
+        for name, value in merged.items():
+            owned = (n for s in self._scope.sources for n, _ in s.columns if n.lower() == name)
+            found.append((next(owned), value))
+        for source in self._scope.sources:
+            for name, kind in source.columns:
+                if name.lower() not in merged:
+                    found.append((name, Typed(f"{quoted(source.alias)}.{quoted(name)}", kind)))
+        return found
+
+    def _distinct(self, answers: Sequence[tuple[str, Typed]]) -> str:
+        distinct = self._node.args.get("distinct")
+        if not distinct:
+            return ""
+        if distinct.args.get("on") or any(value.type.kind == "map" for _, value in answers):
+            refuse(self._node, "DISTINCT of this kind")
+        return "DISTINCT "
+
+    def _group(self, answers: Sequence[tuple[str, Typed]]) -> str:
+        group = self._node.args.get("group")
+        if group is None:
+            return ""
+        if group.args.get("all"):
+            kept = (
+                v.text
+                for n, (_, v) in zip(self._node.expressions, answers, strict=True)
+                if not _is_aggregate(n)
+            )
+            return f" GROUP BY {', '.join(kept)}"
+        keys = [self._key(key, answers) for key in group.expressions]
+        if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
+            refuse(self._node, "this form of GROUP BY")
+        return f" GROUP BY {', '.join(keys)}"
+
+    def _key(self, key: exp.Expr, answers: Sequence[tuple[str, Typed]]) -> str:
+        if isinstance(key, exp.Tuple | exp.Paren):
+            parts = key.expressions if isinstance(key, exp.Tuple) else [key.this]
+            return f"({', '.join(self._key(part, answers) for part in parts)})"
+        if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
+            if isinstance(key, exp.GroupingSets) and self._node.args["group"].expressions[1:]:
+                refuse(key, "GROUPING SETS beside other keys")
+            word = "GROUPING SETS" if isinstance(key, exp.GroupingSets) else type(key).__name__
+            return f"{word} ({', '.join(self._key(part, answers) for part in key.expressions)})"
+        value = numbered(key, answers) or self._expressions.translate(key, self._scope)
+        if value.type.kind == "map":
+            refuse(key, "a group of maps")
+        return value.text
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return any(
+        isinstance(call, exp.Anonymous)
+        and (known := FUNCTIONS.get(call.name.lower())) is not None
+        and known.kind == "aggregate"
+        for call in node.find_all(exp.Anonymous)
+    )

@@ -1,0 +1,104 @@
+"""From a query in Spark's dialect to what DuckDB is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.errors import UnknownTableError
+from millstream.lake.travel import existing_version, version_as_of
+from millstream.sql.frontier import FRONTIER, frontier_table
+from millstream.sql.function import MACROS
+from millstream.sql.live import LiveTable
+from millstream.sql.parse import parse
+from millstream.sql.queries import Queries
+from millstream.sql.question import Question
+from millstream.sql.refusal import place, refuse
+from millstream.sql.types import quoted
+
+if TYPE_CHECKING:
+    from millstream.lake.home import Home
+    from millstream.sql.scope import Columns
+
+
+def translate(home: Home, text: str) -> Question:
+    """Translate a query over the tables of a home.
+
+    Raises:
+        SqlSyntaxError: It cannot be read.
+        SqlNotReadingError: It is not one reading statement.
+        SqlNotTranslatedError: Only Spark can answer it.
+        UnknownTableError: It names a table that is not there.
+        UnknownColumnError: It names a column that is not there.
+    """
+    tables = _Tables(home)
+    statement = parse(text)
+    answer = Queries(tables).translate(statement)
+    for name, kind in answer.columns:
+        if not kind.is_known:
+            refuse(statement, f"column {name!r}, which is of type {kind}")
+    views = {view: live.text for view, live in tables.opened.values()}
+    return Question(
+        text=answer.text,
+        columns=tuple(name for name, _ in answer.columns),
+        macros=_needed(answer.text, *views.values()),
+        views=views,
+        files=tuple(file for _, live in tables.opened.values() for file in live.files),
+    )
+
+
+def _needed(*texts: str) -> tuple[str, ...]:
+    """Choose the macros that texts use, or that others use, which all come later."""
+    needed: list[str] = []
+    for macro in reversed(MACROS):
+        name = macro.partition("(")[0]
+        if any(f"{name}(" in text for text in (*texts, *needed)):
+            needed.append(macro)
+    return tuple(reversed(needed))
+
+
+@dataclass(slots=True)
+class _Tables:
+    """The tables of a home, each opened once for each version that is asked for."""
+
+    home: Home
+    opened: dict[tuple[str, int | None], tuple[str, LiveTable]] = field(default_factory=dict)
+
+    def read(self, table: exp.Table) -> tuple[str, Columns]:
+        if table.name.lower() == FRONTIER and not table.args.get("db"):
+            return self._frontier(table)
+        name = {known.lower(): known for known in self.home.tables}.get(table.name.lower())
+        if name is None or table.args.get("db"):
+            written = ".".join(part.name for part in table.parts)
+            raise UnknownTableError(written, known=self.home.tables, at=place(table))
+        key = (name, self._version(name, table))
+        if key not in self.opened:
+            live = LiveTable.open(name, self.home.existing(name), key[1])
+            self.opened[key] = (f"_t{len(self.opened)}", live)
+        view, live = self.opened[key]
+        return quoted(view), live.columns
+
+    def _frontier(self, table: exp.Table) -> tuple[str, Columns]:
+        if table.args.get("version"):
+            refuse(table, f"{FRONTIER} as it was")
+        key = (FRONTIER, None)
+        if key not in self.opened:
+            self.opened[key] = (f"_t{len(self.opened)}", frontier_table(self.home))
+        view, live = self.opened[key]
+        return quoted(view), live.columns
+
+    def _version(self, name: str, table: exp.Table) -> int | None:
+        version = table.args.get("version")
+        if version is None:
+            return None
+        said = version.expression
+        if not isinstance(said, exp.Literal) or version.args.get("kind") != "AS OF":
+            refuse(table)
+        path = self.home.existing(name)
+        if version.name == "TIMESTAMP":
+            return version_as_of(path, name, said.name)
+        return existing_version(
+            path, name, int(said.name) if said.name.isdigit() else refuse(table)
+        )

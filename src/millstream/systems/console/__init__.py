@@ -1,0 +1,1 @@
+"""The terminal that an app runs in."""

@@ -1,0 +1,166 @@
+"""Functions of the user's, open: what was handed over last is noted in the home."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream.errors import MillstreamError, SinkRaisedError, StoreUnreachableError
+from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.serve.store import Written
+from millstream.systems.custom.settings import Batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from millstream.serve.fence import Driver, Turn
+    from millstream.serve.shape import Shape
+    from millstream.serve.store import Rows, Settle
+    from millstream.systems.custom.settings import FunctionSink
+
+
+class Handed:
+    """A function that batches are handed to, and the note of the last one."""
+
+    def __init__(self, sink: FunctionSink, shape: Shape, driver: Driver) -> None:
+        assert driver.folder is not None
+        self.place = sink.place(shape.dataset)
+        self._sink, self._shape, self._driver = sink, shape, driver
+        self._note = driver.folder / f"{sink.name}.json"
+        self._pool = _Pool(sink)
+
+    def take(self) -> Fence:
+        """Write this driver's epoch into the note."""
+        fence = taken(self.fence(), self._driver, self.place)
+        self._keep(fence)
+        return fence
+
+    def fence(self) -> Fence | None:
+        """Look at the note."""
+        try:
+            return Fence(**json.loads(self._note.read_text()))
+        except FileNotFoundError:
+            return None
+
+    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+        """Hand a batch over, then note it.
+
+        Raises:
+            OvertakenError: Another driver is the last.
+            StoreUnreachableError: The function could not reach something.
+            SinkRaisedError: The function raised.
+        """
+        held = self.fence()
+        is_new = lets_in(held, self._driver, turn, self.place)
+        assert held is not None
+        if not is_new:
+            return Written(applied=False, fence=held)
+        try:
+            self._hand_over(turn, rows)
+        except MillstreamError:
+            raise
+        except (OSError, EOFError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise StoreUnreachableError(self.place.name, why=why) from error
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise SinkRaisedError(
+                self._shape.dataset, name=self._sink.name, cause=cause, at=self._shape.at
+            ) from error
+        fence = passed(held, turn, settle(()))
+        self._keep(fence)
+        return Written(applied=True, fence=fence)
+
+    def close(self) -> None:
+        """Let all connections go."""
+        self._pool.close()
+
+    def _hand_over(self, turn: Turn, rows: Rows) -> None:
+        id_ = f"{self._driver.writer}/{turn.checkpoint}/{turn.batch}"
+        if self._sink.connect is not None:
+            self._pool.hand_over(rows, lambda part: self._batch(f"{id_}/{part}", turn, part))
+            return
+        parts = list(rows())
+        if parts or self._shape.mode == "complete":
+            # An answer without rows has no file that would tell the types of its columns.
+            nothing = pa.table({name: [] for name in self._shape.names})
+            whole = pa.concat_tables(parts) if parts else nothing
+            self._sink.function(whole, self._batch(id_, turn))
+
+    def _batch(self, id_: str, turn: Turn, part: int = 0) -> Batch:
+        return Batch(id_, turn.batch, self._shape.mode, part)
+
+    def _keep(self, fence: Fence) -> None:
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._note.with_suffix(f".{self._driver.owner}.tmp")
+        with temporary.open("w") as file:
+            json.dump(asdict(fence), file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._note)
+        _sync(self._note.parent)
+
+
+class _Pool:
+    """Connections, opened when first needed and used again; one that failed is let go."""
+
+    def __init__(self, sink: FunctionSink) -> None:
+        self._sink = sink
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._room = threading.Semaphore(2 * sink.parallel)
+
+    def hand_over(self, rows: Rows, batch_of: Any) -> None:
+        """Hand all parts of a batch over, several at a time; raise if any was refused."""
+        tasks = []
+        with ThreadPoolExecutor(self._sink.parallel) as threads:
+            for number, part in enumerate(rows()):
+                # Parts that nobody works on yet would fill the memory.
+                self._room.acquire()
+                tasks.append(threads.submit(self._part, part, batch_of(number)))
+        for task in tasks:
+            task.result()
+
+    def close(self) -> None:
+        """Close all connections that can be closed."""
+        while not self._free.empty():
+            _close(self._free.get())
+
+    def _part(self, rows: pa.Table, batch: Batch) -> None:
+        try:
+            connection = self._connection()
+            try:
+                self._sink.function(connection, rows, batch)
+            except BaseException:
+                _close(connection)
+                raise
+            self._free.put(connection)
+        finally:
+            self._room.release()
+
+    def _connection(self) -> Any:
+        assert self._sink.connect is not None
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            return self._sink.connect()
+
+
+def _close(connection: Any) -> None:
+    with suppress(Exception):
+        connection.close()
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

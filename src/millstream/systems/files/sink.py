@@ -1,0 +1,224 @@
+"""A folder of files, open: a batch is a file, and the fence that names it is its commit.
+
+The file is written where no reader looks, and forced to disk; then the fence is replaced by one
+that names it; then the file gets its name among the others. Who dies in between leaves a fence that
+tells what is still to be done, and the next one who looks does it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import json
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from millstream.errors import StoreFailedError, StoreUnreachableError
+from millstream.serve.encode import as_json, as_objects, encode
+from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.serve.shape import NESTED
+from millstream.serve.store import Refused, Written, salvage
+from millstream.systems.files.settings import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from millstream.serve.fence import Driver, Place, Turn
+    from millstream.serve.shape import Column, Shape
+    from millstream.serve.store import Rows, Settle
+    from millstream.systems.files.settings import FileSink
+
+_WAIT_S = 30.0
+_LOOK_EVERY_S = 0.02
+PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
+"""Errors of a file system that may pass: it is full, or was away."""
+_UNFINISHED = ".part"
+
+
+class Folder:
+    """A folder open for writing."""
+
+    def __init__(self, sink: FileSink, shape: Shape, driver: Driver) -> None:
+        self.place = sink.place(shape.dataset)
+        self._shape, self._driver, self._format = shape, driver, sink.format
+        self._folder = Path(sink.path).absolute()
+        self._own = self._folder / OWN
+        self._fence = self._own / f"{shape.dataset}.json"
+        with _told(self.place):
+            self._own.mkdir(parents=True, exist_ok=True)
+
+    def take(self) -> Fence:
+        """Write this driver's epoch beside the files."""
+        with _told(self.place), self._alone():
+            fence = taken(self._finished(), self._driver, self.place)
+            for left in self._own.glob(f"{self._shape.dataset}-*{_UNFINISHED}"):
+                left.unlink()
+            self._put(fence, "")
+        return fence
+
+    def fence(self) -> Fence | None:
+        """Look at the fence; finish what it tells of."""
+        with _told(self.place), self._alone():
+            return self._finished()
+
+    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+        """Write a batch as a file, and commit it by the fence that names it."""
+        with _told(self.place):
+            held = self.fence()
+            if not lets_in(held, self._driver, turn, self.place):
+                assert held is not None
+                return Written(applied=False, fence=held)
+            name = f"{self._shape.dataset}-{turn.batch:08d}.{self._format}"
+            written = self._own / f"{name}.{self._driver.owner}{_UNFINISHED}"
+            is_any, refused = self._write_file(written, rows)
+            with self._alone():
+                held = self._finished()
+                # Another driver may have come while the file was written.
+                lets_in(held, self._driver, turn, self.place)
+                assert held is not None
+                if is_any and (self._folder / name).exists():
+                    raise StoreFailedError(
+                        self.place.name, why=f"{name!r} is there, and the fence does not know it"
+                    )
+                fence = passed(held, turn, settle(refused))
+                self._put(fence, name if is_any else "")
+                self._finished()
+        return Written(applied=True, fence=fence, refused=tuple(refused))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _write_file(self, path: Path, rows: Rows) -> tuple[bool, list[Refused]]:
+        """Write rows, durably; say whether there were any, and which are refused."""
+        refused, given = list[Refused](), 0
+        parts = (part for part in rows() if part.num_rows)
+        first = next(parts, None)
+        if first is None:
+            return False, refused
+        with path.open("wb") as file:
+            write, end = _FORMATS[self._format](file, first.schema, self._shape.columns)
+            for part in itertools.chain([first], parts):
+                given += part.num_rows
+                refused += salvage(part, write)
+            end()
+            file.flush()
+            os.fsync(file.fileno())
+        is_any = given > sum(some.rows.num_rows for some in refused)
+        if not is_any:
+            path.unlink()
+        _sync(self._own)
+        return is_any, refused
+
+    def _put(self, fence: Fence, file: str) -> None:
+        """Replace the fence, durably; `file` is what it commits."""
+        temporary = self._fence.with_suffix(".tmp")
+        with temporary.open("w") as text:
+            json.dump({**asdict(fence), "file": file}, text)
+            text.flush()
+            os.fsync(text.fileno())
+        temporary.replace(self._fence)
+        _sync(self._own)
+
+    def _finished(self) -> Fence | None:
+        """Read the fence, and give the file that it commits its name, unless it has it."""
+        try:
+            held: dict[str, Any] = json.loads(self._fence.read_text())
+        except FileNotFoundError:
+            return None
+        fence = Fence(**{name: value for name, value in held.items() if name != "file"})
+        written = self._own / f"{held['file']}.{fence.owner}{_UNFINISHED}"
+        if held["file"] and written.exists():
+            target = self._folder / held["file"]
+            if not target.exists():
+                os.link(written, target)
+            _sync(self._folder)
+            written.unlink()
+        return fence
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep others from the fence; a process that dies lets go of it."""
+        until = time.monotonic() + _WAIT_S
+        with self._fence.with_suffix(".lock").open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        why = f"another process holds {lock.name!r}"
+                        raise StoreUnreachableError(self.place.name, why=why) from None
+                    time.sleep(_LOOK_EVERY_S)
+            yield
+
+
+if TYPE_CHECKING:
+    Writer = tuple[Callable[[pa.Table], None], Callable[[], None]]
+    """What writes rows, and what ends the file."""
+
+
+def _parquet(file: BinaryIO, schema: pa.Schema, columns: Sequence[Column]) -> Writer:  # noqa: ARG001
+    writer = pq.ParquetWriter(file, schema)
+    return writer.write_table, writer.close
+
+
+def _json(file: BinaryIO, schema: pa.Schema, columns: Sequence[Column]) -> Writer:  # noqa: ARG001
+    def write(rows: pa.Table) -> None:
+        file.write(b"\n".join(as_json(rows, columns)) + b"\n")
+
+    return write, lambda: None
+
+
+def _csv(file: BinaryIO, schema: pa.Schema, columns: Sequence[Column]) -> Writer:
+    text = [column for column in columns if column.type in (NESTED, "binary")]
+    for column in text:
+        place = schema.get_field_index(column.name)
+        schema = schema.set(place, pa.field(column.name, pa.string()))
+    writer = csv.CSVWriter(file, schema)
+
+    def write(rows: pa.Table) -> None:
+        for column in text:
+            place = rows.schema.get_field_index(column.name)
+            rows = rows.set_column(place, column.name, pa.array(_texts(rows, column), pa.string()))
+        writer.write_table(rows)
+
+    return write, writer.close
+
+
+def _texts(rows: pa.Table, column: Column) -> list[str | None]:
+    """Give nested values as JSON, and bytes as base 64 has them."""
+    objects = (row[column.name] for row in as_objects(rows, [column], nulls=True))
+    texts = (None if value is None else encode(value).decode() for value in objects)
+    return [text if text is None or column.type == NESTED else text.strip('"') for text in texts]
+
+
+_FORMATS = {"parquet": _parquet, "json": _json, "csv": _csv}
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _told(place: Place) -> Iterator[None]:
+    """Have the errors of a file system told as what they mean."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        if error.errno in PASSING:
+            raise StoreUnreachableError(place.name, why=why) from error
+        raise StoreFailedError(place.name, why=why) from error

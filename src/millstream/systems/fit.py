@@ -1,0 +1,77 @@
+"""Whether an answer fits a table that is there already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.errors import (
+    StoreColumnMissingError,
+    StoreColumnRequiredError,
+    StoreColumnTypeError,
+    StoreKeyError,
+)
+from millstream.systems import relational as sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from millstream.serve.fence import Place
+    from millstream.serve.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A column of a table."""
+
+    type: str
+    kind: str
+    """The type without its length and precision, as types are compared."""
+    is_wanted: bool
+    """Whether a row without it is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A column of an answer, as a store would have it."""
+
+    type: str
+    fits: tuple[str, ...]
+    """Kinds that can hold it."""
+
+
+def columns_to_add(
+    held: Mapping[str, Held], wanted: Mapping[str, Wanted], shape: Shape, place: Place
+) -> list[str]:
+    """Hold an answer to a table; name the columns that the table lacks.
+
+    Raises:
+        StoreColumnTypeError: A column cannot hold what the answer has for it.
+        StoreColumnMissingError: The table lacks a column, and evolution was not asked for.
+        StoreColumnRequiredError: The table wants a column that the answer lacks.
+    """
+    at, store = shape.at, place.name
+    for name, column in wanted.items():
+        if name in held and held[name].kind not in column.fits:
+            got = held[name].type
+            raise StoreColumnTypeError(store, column=name, got=got, expected=column.fits, at=at)
+    lacking = [name for name in wanted if name not in held]
+    if lacking and not shape.evolve:
+        kind = wanted[lacking[0]].type
+        raise StoreColumnMissingError(store, column=lacking[0], type=kind, at=at)
+    for name, there in held.items():
+        if name not in wanted and there.is_wanted:
+            raise StoreColumnRequiredError(store, column=name, at=at)
+    return lacking
+
+
+def hold_to_key(indexes: Iterable[set[str]], shape: Shape, place: Place, table: str) -> None:
+    """Make sure that a table holds its rows to the key.
+
+    Raises:
+        StoreKeyError: No unique index is on exactly these columns.
+    """
+    if not any(index == set(shape.key) for index in indexes):
+        name = sql.quoted("_".join((shape.dataset, *shape.key)))
+        statement = f"`CREATE UNIQUE INDEX {name} ON {table} ({sql.listed(shape.key)})`"
+        raise StoreKeyError(place.name, key=shape.key, statement=statement, at=shape.at)

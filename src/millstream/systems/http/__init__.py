@@ -1,0 +1,1 @@
+"""Records posted over HTTP."""

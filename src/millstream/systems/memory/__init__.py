@@ -1,0 +1,1 @@
+"""Rows handed over by the program itself."""

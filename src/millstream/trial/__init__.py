@@ -1,0 +1,1 @@
+"""Answers computed without deploying them: batch, preview, backtest."""

@@ -1,0 +1,203 @@
+"""What an answer would have been over all that is landed: run as a batch, counted by time."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampType
+
+from millstream.build.build import Snapshots, answer
+from millstream.errors import (
+    BacktestTimeError,
+    LiveInBatchError,
+    NothingLandedError,
+    NothingToBacktestError,
+    UnknownDatasetError,
+)
+from millstream.lake.frontier import NOTHING_YET, least
+from millstream.lake.log import facts_of
+from millstream.lake.table import rows_let_in
+from millstream.model.dataset import Source, Table, View
+from millstream.operators.state.aside import setting_aside
+from millstream.operators.state.frontier import behind_us, complete_to, frontier_us
+from millstream.spark.nodes import has_windows
+from millstream.trial.batch import is_beyond
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from millstream.lake.home import Home
+    from millstream.model.graph import Graph
+
+PERIODS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+_FEW = 3
+"""Of so few days an hour tells more, and of so few hours a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """What an answer would have been."""
+
+    rows: int
+    since: datetime | None
+    """The first event of the history that it was run over; None without an event time."""
+    until: datetime | None
+    by: str | None
+    """The column whose time the rows are counted by; None if there is none."""
+    per: str
+    counts: tuple[tuple[datetime, int], ...]
+    """Rows by the beginning of each period in which there was any."""
+    columns: tuple[str, ...]
+    sample: tuple[tuple[Any, ...], ...]
+    """The last rows."""
+
+
+class History:
+    """What is landed of the sources of an app, and what its answers are over it."""
+
+    def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
+        self._graph, self._home = graph, home
+        self._landed = Snapshots(graph, spark, home)
+
+    def backtest(
+        self, name: str, *, rows: int = 5, by: str | None = None, per: str | None = None
+    ) -> Backtest:
+        """Run an answer over history, as far as the stream is complete by now.
+
+        Args:
+            name: A table, a view, or anything else that is made from sources.
+            rows: How many of the last rows to show.
+            by: The column whose time to count by; else the event time, a window, or the first.
+            per: The period to count by; else what suits the length of the history.
+
+        Raises:
+            UnknownDatasetError: The app declares none of this name.
+            NothingToBacktestError: It is a source.
+            LiveInBatchError: It is made from a live source: nothing of it is landed.
+            NothingLandedError: A source has not landed anything yet.
+            BacktestTimeError: There is no such column.
+        """
+        sources = self._sources(name)
+        since, until = self._span(sources)
+        period = per or suitable_period(since, until)
+        with self._as_complete(sources):
+            frame = self._computed(name)
+        chosen = time_column(name, frame.schema, by, [s.event_time or "" for s in sources])
+        time = _time(frame, chosen) if chosen else F.lit(None).cast("timestamp")
+        counted = frame.groupBy(F.date_trunc(period, time).alias("at")).count().orderBy("at")
+        counts = [(row["at"], row["count"]) for row in counted.toArrow().to_pylist()]
+        last = frame.orderBy(time.desc()).limit(rows).toArrow()
+        cells = [column.to_pylist(maps_as_pydicts="strict") for column in last.columns]
+        return Backtest(
+            sum(count for _, count in counts),
+            since,
+            until,
+            chosen,
+            period,
+            tuple((at.astimezone(UTC), count) for at, count in counts if at is not None),
+            tuple(last.column_names),
+            tuple(zip(*cells, strict=True)),
+        )
+
+    def _sources(self, name: str) -> tuple[Source, ...]:
+        """Give the sources of an answer, all of which must have landed something."""
+        graph = self._graph
+        if name not in graph.datasets:
+            raise UnknownDatasetError(name, known=sorted(graph.datasets))
+        if isinstance(graph.datasets[name], Source):
+            raise NothingToBacktestError(name, answers=tuple(graph.downstream(name)))
+        sources = tuple(s for s in graph.sources if s.name in graph.upstream(name))
+        for source in sources:
+            if source.live:
+                raise LiveInBatchError(source.name, at=source.at)
+            if source.name not in self._home.tables:
+                raise NothingLandedError(name, reads=source.name)
+        return sources
+
+    def _as_complete(self, sources: Sequence[Source]) -> Any:
+        """Take rows to be complete as far as they are, so that nothing is told before its time."""
+        told = least(facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time)
+        if told is None:
+            return nullcontext()
+        # As the watermark of a stream: a row exactly at the frontier may still come.
+        return complete_to(0 if told == NOTHING_YET else told // 1000 - 1)
+
+    def _span(self, sources: Sequence[Source]) -> tuple[datetime | None, datetime | None]:
+        """Say when the first and the last event was."""
+        ends: list[datetime] = []
+        for source in sources:
+            if source.event_time:
+                time, rows = F.col(source.event_time), self._landed(source.name)
+                [row] = rows.agg(F.min(time), F.max(time)).toArrow().to_pylist()
+                ends += [moment.astimezone(UTC) for moment in row.values() if moment]
+        return (min(ends), max(ends)) if ends else (None, None)
+
+    def _computed(self, name: str) -> DataFrame:
+        dataset = self._graph.datasets[name]
+        if isinstance(dataset, Source):
+            return self._landed(name)
+        with setting_aside(None):
+            frame = answer(self._graph, name, self._computed)
+        if isinstance(dataset, View) or dataset.mode in ("append", None):
+            frame = _closed(frame)
+        return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
+
+
+def _closed(frame: DataFrame) -> DataFrame:
+    """Leave out windows that a stream still keeps open, as far as rows say which they are of."""
+    passed_us = frontier_us()
+    if passed_us == math.inf or not has_windows(frame):
+        return frame
+    if passed_us == -math.inf:
+        return frame.limit(0)
+    return frame.where(~is_beyond(frame, int(passed_us) - behind_us(), if_unknown=False))
+
+
+def suitable_period(since: datetime | None, until: datetime | None) -> str:
+    """Choose a period to count by.
+
+    >>> first = datetime(2026, 1, 1)
+    >>> [suitable_period(first, first + timedelta(hours=h)) for h in (2, 20, 200)]
+    ['minute', 'hour', 'day']
+    """
+    if since is None or until is None:
+        return "day"
+    for period, longer in (("minute", "hour"), ("hour", "day")):
+        if until - since <= _FEW * PERIODS[longer]:
+            return period
+    return "day"
+
+
+def time_column(
+    name: str, schema: StructType, by: str | None, event_times: Sequence[str]
+) -> str | None:
+    """Choose the column whose time rows are counted by; None if there is none to choose from.
+
+    Raises:
+        BacktestTimeError: The one that is asked for is none.
+    """
+    windows = [f.name for f in schema.fields if _is_window(f.dataType)]
+    times = [f.name for f in schema.fields if isinstance(f.dataType, TimestampType)]
+    if by is not None:
+        if by not in (*windows, *times):
+            raise BacktestTimeError(name, column=by, columns=(*windows, *times))
+        return by
+    known = [column for column in times if column in event_times]
+    return next(iter((*known, *windows, *times)), None)
+
+
+def _is_window(kind: object) -> bool:
+    return isinstance(kind, StructType) and "end" in kind.names
+
+
+def _time(frame: DataFrame, column: str) -> Column:
+    if _is_window(frame.schema[column].dataType):
+        return F.col(f"`{column}`.end")
+    return F.col(f"`{column}`")

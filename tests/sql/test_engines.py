@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.tricky import make_tables, queries
+
+from millstream.errors import MillstreamError
+from millstream.lake.home import Home
+from millstream.sql import query
+from millstream.sql.engine import answer, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home.at(tmp_path_factory.mktemp("tricky") / "home")
+    make_tables(home)
+    return home
+
+
+def plain(value: Any) -> Any:
+    """Make values comparable by how they are written: floats to nine digits, moments in UTC."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.9g}") + 0.0
+    if isinstance(value, datetime) and value.tzinfo:
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def told(
+    ask: Callable[[], tuple[tuple[str, ...], list[tuple[Any, ...]]]], *, in_order: bool
+) -> list[str]:
+    try:
+        columns, rows = ask()
+    except MillstreamError as error:
+        return [f"{type(error).__name__}: {error.what}"]
+    lines = [repr([plain(value) for value in row]) for row in rows]
+    return [repr(columns), *(lines if in_order else sorted(lines))]
+
+
+@pytest.fixture
+def engine(spark: SparkSession, home: Home) -> SparkSession:
+    """Spark, with the tables of the home."""
+    session = spark.newSession()
+    register(session, home, home.tables)
+    return session
+
+
+def hold_in_memory(spark: SparkSession, names: Iterable[str]) -> None:
+    """Have Spark answer from rows in memory: to plan the scan of a table takes most of its time."""
+    for name in names:
+        table = spark.table(name)
+        spark.createDataFrame(table.toArrow(), table.schema).createOrReplaceTempView(name)
+
+
+def verify_alike(spark: SparkSession, home: Home, texts: Iterable[str]) -> None:
+    differing = []
+    for text in texts:
+        in_order = " ORDER BY " in text.rpartition(")")[2]
+        ours = told(lambda text=text: query(home, text), in_order=in_order)  # type: ignore[misc]
+        sparks = told(lambda text=text: answer(spark, text, known=()), in_order=in_order)  # type: ignore[misc]
+        if ours != sparks or "Error: " in ours[0]:
+            pairs = [f"  duck  {line}" for line in (Counter(ours) - Counter(sparks)).elements()]
+            pairs += [f"  spark {line}" for line in (Counter(sparks) - Counter(ours)).elements()]
+            differing.append("\n".join([text, *(pairs or ["  (order)"])]))
+    assert not differing, "\n" + "\n".join(differing)
+
+
+def is_on_versions(text: str) -> bool:
+    return " AS OF " in text
+
+
+def test_both_engines_give_the_same_answers(engine: SparkSession, home: Home) -> None:
+    hold_in_memory(engine, home.tables)
+
+    verify_alike(engine, home, [text for text in queries() if not is_on_versions(text)])
+
+
+def test_both_engines_read_the_same_files(engine: SparkSession, home: Home) -> None:
+    every_thirtieth = queries()[::30]
+
+    verify_alike(engine, home, [t for t in queries() if is_on_versions(t) or t in every_thirtieth])

@@ -1,0 +1,160 @@
+"""The protocol by itself: every schedule of two drivers, and what the checkpoint may say."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+import millstream as ms
+from millstream.errors import OvertakenError, StoreAheadError, StoreRestoredError
+from millstream.serve.fence import (
+    Driver,
+    Fence,
+    Place,
+    Turn,
+    hold_to_checkpoint,
+    lets_in,
+    passed,
+    taken,
+)
+from millstream.systems.address import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLACE = Place("the store", "`FORGET`")
+STEPS = 6
+
+
+@dataclass
+class World:
+    """A store, a checkpoint and two drivers; each act is one transaction of the store."""
+
+    fence: Fence | None = None
+    rows: list[int] = field(default_factory=list)
+    committed: int = -1
+    epoch: int = 0
+    drivers: dict[int, tuple[Driver, int]] = field(default_factory=dict)
+    """Who is at work, and which batch comes next."""
+    last_taker: int = -1
+
+    def take(self, who: int) -> None:
+        self.epoch += 1
+        driver = Driver("app/d", self.epoch, "query", owner=f"{who}.{self.epoch}")
+        self.fence = taken(self.fence, driver, PLACE)
+        self.drivers[who], self.last_taker = (driver, self.committed + 1), who
+
+    def write(self, who: int, *, is_answered: bool) -> None:
+        if who not in self.drivers:
+            return
+        driver, batch = self.drivers[who]
+        turn = Turn("query", batch, "digest")
+        try:
+            if lets_in(self.fence, driver, turn, PLACE):
+                assert who == self.last_taker, "a stale driver wrote"
+                assert self.fence is not None
+                self.rows.append(batch)
+                self.fence = passed(self.fence, turn, "")
+        except OvertakenError:
+            assert who != self.last_taker
+            del self.drivers[who]
+            return
+        if is_answered:
+            self.committed = max(self.committed, batch)
+            self.drivers[who] = (driver, batch + 1)
+        else:
+            del self.drivers[who]
+
+
+def test_no_schedule_of_two_drivers_loses_repeats_or_lets_a_stale_one_write() -> None:
+    acts: list[Callable[[World], None]] = [partial(World.take, who=who) for who in (0, 1)]
+    for who, is_answered in itertools.product((0, 1), (True, False)):
+        acts.append(partial(World.write, who=who, is_answered=is_answered))
+
+    for schedule in itertools.product(acts, repeat=STEPS):
+        world = World()
+        for act in schedule:
+            act(world)
+        assert world.rows == list(range(len(world.rows)))
+        assert world.committed < len(world.rows)
+
+
+HELD = Fence("app/d", 3, "me", "query", batch=5)
+
+
+def test_store_and_checkpoint_tell_the_same_story_or_are_refused() -> None:
+    def hold(batch: int, committed: int, planned: int, query_id: str = "query") -> None:
+        hold_to_checkpoint(
+            replace(HELD, batch=batch),
+            PLACE,
+            query_id=query_id,
+            committed=committed,
+            planned=planned,
+            checkpoint="home/checkpoints/d",
+        )
+
+    hold(5, committed=5, planned=5)
+    hold(5, committed=4, planned=5)
+    hold(-1, committed=-1, planned=-1, query_id="")
+    with pytest.raises(StoreRestoredError, match="has committed batch 6") as restored:
+        hold(5, committed=6, planned=6)
+    with pytest.raises(StoreAheadError, match="this one knows batches up to 4"):
+        hold(5, committed=4, planned=4)
+    with pytest.raises(StoreAheadError, match="of another checkpoint"):
+        hold(5, committed=5, planned=5, query_id="another")
+    assert restored.value.fix.endswith("delete 'home/checkpoints/d' and run `FORGET`")
+
+
+@pytest.mark.parametrize(
+    ("address", "password"),
+    [
+        ("postgresql://me:sesame%20street@db/shop?sslmode=require", "sesame street"),
+        ("postgresql://me@db/shop?password=sesame%20street", "sesame street"),
+        ("host=db user=me password = 'sesame street' dbname=shop", "sesame street"),
+        ("redis://:sesame%20street@db:6379/0", "sesame street"),
+        ("postgresql://db/shop?sslpassword=sesame%20street&sslmode=require", "sesame street"),
+        ("postgresql://db/shop?PASSWORD=sesame%20street", "sesame street"),
+        ("host=db sslpassword='sesame street'", "sesame street"),
+        (r"host=db password=sesame\ street", "sesame street"),
+        ("user=me password=se'sesame host=db", "se'sesame"),
+    ],
+)
+def test_an_address_prints_without_its_password(address: str, password: str) -> None:
+    shown = guarded(address)
+
+    assert shown == address
+    assert "sesame" not in f"{shown} {shown!r}"
+    assert "db" in f"{shown}"
+    told = StoreRestoredError(password, batch=1, knows=2, checkpoint="c", forget="f")
+    assert "sesame" not in str(told)
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql:/me:oyster@db/shop", "redis//:oyster@db", "postgres:me:oyster@db"]
+)
+def test_an_address_that_cannot_be_read_is_not_printed_at_all(address: str) -> None:
+    assert f"{guarded(address)}" == "***"
+    assert guarded(address) == address
+
+
+def test_secrets_of_a_client_are_not_printed() -> None:
+    login = 'PlainLoginModule required username="shop" password="oyster";'
+    options = {
+        "kafka.sasl.jaas.config": login,
+        "kafka.ssl.key.password": "oyster-key",
+        "kafka.client.id": "shop",
+    }
+
+    topic = ms.Kafka("orders", "db:9092", options=options)
+
+    shown = f"{topic!r} {topic.in_batches()!r}"
+    assert "oyster" not in shown
+    assert "'kafka.client.id': 'shop'" in shown
+    assert topic.in_batches().client["sasl.password"] == "oyster"
+    assert topic.in_batches().client["ssl.key.password"] == "oyster-key"
+    assert topic._spark_options == options
+    assert all(type(value) is str for value in topic._spark_options.values())
