@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests import joins
 from tests.tricky import make_tables, queries
 
 from millstream.errors import MillstreamError
@@ -15,6 +16,7 @@ from millstream.sql.engine import answer, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -92,3 +94,26 @@ def test_both_engines_read_the_same_files(engine: SparkSession, home: Home) -> N
     every_thirtieth = queries()[::30]
 
     verify_alike(engine, home, [t for t in queries() if is_on_versions(t) or t in every_thirtieth])
+
+
+def test_stars_and_names_of_random_joins_mean_in_both_engines_the_same(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home, session = Home.at(tmp_path / "home"), spark.newSession()
+    joins.make_tables(home)
+    register(session, home, home.tables)
+    hold_in_memory(session, home.tables)
+    answered, differing = 0, []
+
+    for text in joins.queries(150, seed=7):
+        ours = told(lambda text=text: query(home, text), in_order=False)  # type: ignore[misc]
+        sparks = told(lambda text=text: answer(session, text, known=()), in_order=False)  # type: ignore[misc]
+        both_refuse = "Error: " in ours[0] and "Error: " in sparks[0]
+        answered += ours == sparks
+        # Spark knows when two columns of a name are one that was selected twice.
+        is_unsure = ours[0].startswith("AmbiguousColumnError: ")
+        if ours != sparks and not both_refuse and not is_unsure:
+            differing.append("\n".join([text, f"  duck  {ours}", f"  spark {sparks}"]))
+
+    assert not differing, "\n" + "\n".join(differing)
+    assert answered > 80

@@ -137,6 +137,7 @@ def test_a_path_is_no_table(home: Home, text: str) -> None:
         "SELECT substring(s, v) FROM t",
         "SELECT k, sum(v) AS v FROM t GROUP BY k HAVING v > 10",
         "SELECT id FROM t WHERE day IN (SELECT k FROM dim)",
+        "SELECT * FROM (SELECT 1 AS k, 2 AS k) NATURAL JOIN (SELECT 1 AS k, 2 AS k)",
     ],
 )
 def test_what_only_spark_can_be_trusted_with_is_refused(home: Home, text: str) -> None:

@@ -213,10 +213,11 @@ class Expressions:
 
     def _compare(self, node: exp.Expr, sign: str, scope: Scope) -> Typed:
         sides = [self.translate(side, scope) for side in (node.this, node.expression)]
-        left, right = self._comparable(sides, node)
+        left, right = self.comparable(sides, node)
         return Typed(f"({left} {sign} {right})", BOOLEAN)
 
-    def _comparable(self, values: Sequence[Typed], node: exp.Expr) -> list[str]:
+    def comparable(self, values: Sequence[Typed], node: exp.Expr) -> list[str]:
+        """Give values that are compared the type that they have in common."""
         texts, kind = self.alike(values, node)
         if kind.kind not in (*ORDERED, "interval", "binary"):
             refuse(node, f"comparison of {kind}")
@@ -226,8 +227,8 @@ class Expressions:
         if node.args.get("symmetric"):
             refuse(node)
         parts = [self.translate(n, scope) for n in (node.this, node.args["low"], node.args["high"])]
-        low = self._comparable(parts[:2], node)
-        high = self._comparable([parts[0], parts[2]], node)
+        low = self.comparable(parts[:2], node)
+        high = self.comparable([parts[0], parts[2]], node)
         return Typed(f"({low[0]} >= {low[1]} AND {high[0]} <= {high[1]})", BOOLEAN)
 
     def _in(self, node: exp.In, scope: Scope) -> Typed:
@@ -242,7 +243,7 @@ class Expressions:
             return Typed(f"({value.text} IN ({text}))", BOOLEAN)
         if not node.expressions:
             refuse(node)
-        texts = self._comparable(
+        texts = self.comparable(
             [value, *(self.translate(n, scope) for n in node.expressions)], node
         )
         return Typed(f"({texts[0]} IN ({', '.join(texts[1:])}))", BOOLEAN)
@@ -328,7 +329,7 @@ class Expressions:
             if subject is None:
                 conditions.append(self.condition(choice.this, scope))
             else:
-                pair = self._comparable([subject, self.translate(choice.this, scope)], choice)
+                pair = self.comparable([subject, self.translate(choice.this, scope)], choice)
                 conditions.append(" = ".join(pair))
             values.append(self.translate(choice.args["true"], scope))
         default = node.args.get("default")

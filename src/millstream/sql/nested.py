@@ -201,7 +201,7 @@ def _lambda(call: Call) -> tuple[Typed, Typed, str]:
         call.refuse()
     name = function.expressions[0].name.lower()
     parameter = f"_{name}"
-    inside = call.scope.inside({name: Typed(parameter, value.type["element"])})
+    inside = call.scope.inside([(name, Typed(parameter, value.type["element"]))])
     return value, call.expressions.translate(function.this, inside), parameter
 
 

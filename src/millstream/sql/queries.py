@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
@@ -10,7 +11,7 @@ from millstream.sql.answer import Answer, cut, numbered
 from millstream.sql.cast import cast
 from millstream.sql.expression import Expressions
 from millstream.sql.refusal import refuse
-from millstream.sql.scope import Columns, Scope, Source, Typed
+from millstream.sql.scope import Columns, Relation, Scope, Typed, distinct_names
 from millstream.sql.selection import Selection
 from millstream.sql.types import INT, ORDERED, Type, common, quoted
 from millstream.sql.window import direction
@@ -74,11 +75,11 @@ class Queries:
             answer = self.translate(cte.this, outer)
             columns = _renamed(answer.columns, cte.args["alias"])
             self._ctes[-1][cte.alias.lower()] = columns
-            names = ", ".join(quoted(name) for name, _ in columns)
+            names = ", ".join(quoted(name) for name in distinct_names(name for name, _ in columns))
             told.append(f"{quoted(cte.alias)}({names}) AS ({answer.text})")
         return f"WITH {', '.join(told)} "
 
-    def source(self, node: exp.Expr) -> tuple[str, Source]:
+    def relation(self, node: exp.Expr) -> Relation:
         """Translate one thing of FROM."""
         if node.args.get("pivots") or node.args.get("sample") or node.args.get("joins"):
             refuse(node)
@@ -104,13 +105,11 @@ class Queries:
             alias = node.alias or f"_q{next(self._numbers)}"
         else:
             refuse(node)
-        columns = _renamed(columns, given)
-        names = ", ".join(quoted(name) for name, _ in columns)
-        return f"{text} AS {quoted(alias)}({names})", Source(alias, columns)
+        return Relation.of(text, alias, _renamed(columns, given))
 
     def generator(
         self, call: exp.Anonymous, names: Sequence[str], alias: str, scope: Scope
-    ) -> tuple[str, Source]:
+    ) -> Relation:
         """Translate explode and its like to something that FROM joins."""
         function = call.name.lower()
         if len(call.expressions) != 1:
@@ -135,11 +134,9 @@ class Queries:
             if len(names) != len(columns):
                 refuse(call)
             columns = tuple((n, kind) for n, (_, kind) in zip(names, columns, strict=True))
-        listed = ", ".join(quoted(name) for name, _ in columns)
-        join = "LEFT JOIN" if function.endswith("outer") else "CROSS JOIN"
-        on = " ON TRUE" if join == "LEFT JOIN" else ""
-        text = f" {join} LATERAL (SELECT {inner}) AS {quoted(alias)}({listed}){on}"
-        return text, Source(alias, columns)
+        made = Relation.of(f"LATERAL (SELECT {inner})", alias, columns)
+        side = "LEFT" if function.endswith("outer") else "INNER"
+        return replace(made, text=f" {side} JOIN {made.text} ON TRUE")
 
     def _values(self, node: exp.Values) -> Answer:
         rows = [
@@ -183,11 +180,11 @@ class Queries:
         order = node.args.get("order")
         if not any(node.args.get(key) for key in ("order", "limit", "offset")):
             return answer
-        names = ", ".join(quoted(name) for name, _ in answer.columns)
-        scope = Scope([Source("_s", answer.columns)], outer)
-        text = f"SELECT * FROM ({answer.text}) AS _s({names})"
+        whole = Relation.of(f"({answer.text})", "_s", answer.columns)
+        text = f"SELECT * FROM {whole.text}"
         if order:
-            answers = [(n, Typed(f"_s.{quoted(n)}", kind)) for n, kind in answer.columns]
+            answers = [(column.name, column.value) for column in whole.columns]
+            scope = Scope(whole.columns, outer=outer)
             text += " ORDER BY " + self.sorted(order.expressions, answers, scope)
         return Answer(text + cut(node), answer.columns)
 
@@ -195,7 +192,7 @@ class Queries:
         self, keys: Iterable[exp.Ordered], answers: Sequence[tuple[str, Typed]], scope: Scope
     ) -> str:
         """Translate ORDER BY: names mean the answer first, numbers its columns."""
-        inside = scope.inside({name.lower(): value for name, value in reversed(answers)})
+        inside = scope.inside(answers)
         told = []
         for key in keys:
             value = numbered(key.this, answers) or self._expressions.translate(key.this, inside)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.sql.types import Type, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -24,54 +24,99 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Something in FROM: what it is called and the columns it has."""
+class Column:
+    """A column of FROM."""
 
-    alias: str
-    columns: Columns
+    name: str
+    value: Typed
+    qualifier: str | None
+    """The name of its table; None of a column that FULL JOIN … USING makes of two."""
 
-    def column(self, name: str) -> Iterator[Typed]:
-        """Find its columns of a name."""
-        for own, kind in self.columns:
-            if own.lower() == name.lower():
-                yield Typed(f"{quoted(self.alias)}.{quoted(own)}", kind)
+    def is_named(self, name: str, qualifier: str | None = None) -> bool:
+        """Whether a name in the query means it."""
+        if qualifier is not None and qualifier.lower() != (self.qualifier or "").lower():
+            return False
+        return name.lower() == self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What FROM reads, in DuckDB's SQL, and its columns in the order of `*`."""
+
+    text: str
+    columns: tuple[Column, ...]
+    hidden: tuple[Column, ...] = ()
+    """The keys that USING leaves out of `*`: `table.column` and `table.*` give them."""
+
+    @staticmethod
+    def of(text: str, alias: str, columns: Columns) -> Relation:
+        """Give something in FROM a name."""
+        names = [quoted(name) for name in distinct_names(name for name, _ in columns)]
+        own = tuple(
+            Column(name, Typed(f"{quoted(alias)}.{known}", kind), alias)
+            for known, (name, kind) in zip(names, columns, strict=True)
+        )
+        return Relation(f"{text} AS {quoted(alias)}({', '.join(names)})", own)
 
 
 @dataclass(slots=True)
 class Scope:
     """The names that an expression may use."""
 
-    sources: list[Source] = field(default_factory=list)
+    columns: tuple[Column, ...] = ()
+    hidden: tuple[Column, ...] = ()
     outer: Scope | None = None
-    merged: dict[str, Typed] = field(default_factory=dict)
-    """Columns that USING made one of two."""
     aliases: dict[str, Typed] = field(default_factory=dict)
     """What SELECT has named so far; counts where no source has the name."""
-    first: Mapping[str, Typed] = field(default_factory=dict)
+    first: tuple[Column, ...] = ()
     """What counts before all sources: parameters of a lambda, and the answer in ORDER BY."""
 
     def find(self, name: str, qualifier: str | None = None) -> list[Typed]:
         """Find what a name may mean here, in this query or in those around it."""
-        key = name.lower()
-        if qualifier is None and key in self.first:
-            return [self.first[key]]
-        if qualifier is None and key in self.merged:
-            return [self.merged[key]]
-        found = [
-            column
-            for source in self.sources
-            if qualifier is None or source.alias.lower() == qualifier.lower()
-            for column in source.column(name)
-        ]
-        if not found and qualifier is None and key in self.aliases:
-            return [self.aliases[key]]
+        if qualifier is None and (found := _named(self.first, name)):
+            return found
+        reachable = self.columns if qualifier is None else (*self.hidden, *self.columns)
+        found = _named(reachable, name, qualifier)
+        if not found and qualifier is None and name.lower() in self.aliases:
+            return [self.aliases[name.lower()]]
         return found or (self.outer.find(name, qualifier) if self.outer else [])
+
+    def of_table(self, qualifier: str) -> list[Column]:
+        """Find the columns of `qualifier.*`: those that only a qualifier reaches come first."""
+        every = (*self.hidden, *self.columns)
+        return [c for c in every if c.qualifier and c.qualifier.lower() == qualifier.lower()]
 
     def names(self) -> list[str]:
         """List all names, for who mistyped one."""
-        own = [name for source in self.sources for name, _ in source.columns]
+        own = [column.name for column in self.columns]
         return [*own, *self.aliases, *(self.outer.names() if self.outer else ())]
 
-    def inside(self, first: Mapping[str, Typed]) -> Scope:
+    def inside(self, first: Iterable[tuple[str, Typed]]) -> Scope:
         """Give the same names with some that count first."""
-        return Scope(self.sources, self.outer, self.merged, self.aliases, {**self.first, **first})
+        own = tuple(Column(name, value, None) for name, value in first)
+        shadowed = {column.name.lower() for column in own}
+        kept = (column for column in self.first if column.name.lower() not in shadowed)
+        return Scope(self.columns, self.hidden, self.outer, self.aliases, (*own, *kept))
+
+
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """Number the names that DuckDB would take for one, whatever their case.
+
+    >>> distinct_names(["k", "v", "K", "k_1"])
+    ['k', 'v', 'K_1', 'k_1_1']
+    """
+    taken: set[str] = set()
+    told = []
+    for name in names:
+        given, number = name, 0
+        while given.lower() in taken:
+            number += 1
+            given = f"{name}_{number}"
+        taken.add(given.lower())
+        told.append(given)
+    return told
+
+
+def _named(columns: Iterable[Column], name: str, qualifier: str | None = None) -> list[Typed]:
+    found = {c.value.text: c.value for c in columns if c.is_named(name, qualifier)}
+    return list(found.values())

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import UnknownColumnError
 from millstream.sql.answer import Answer, cut, numbered
 from millstream.sql.function import FUNCTIONS
+from millstream.sql.join import join_relations
 from millstream.sql.name import name_of
-from millstream.sql.refusal import place, refuse
-from millstream.sql.scope import Scope, Source, Typed
+from millstream.sql.refusal import refuse
+from millstream.sql.scope import Column, Scope, Typed
 from millstream.sql.types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from millstream.sql.expression import Expressions
     from millstream.sql.queries import Queries
@@ -78,48 +78,16 @@ class Selection:
         start = self._node.args.get("from_")
         if start is None:
             return
-        text, source = self._queries.source(start.this)
-        self._from = f" FROM {text}"
-        self._scope.sources.append(source)
+        read = self._queries.relation(start.this)
         for join in self._node.args.get("joins") or ():
-            self._join(join)
+            if isinstance(join.this, exp.Lateral):
+                refuse(join)
+            other = self._queries.relation(join.this)
+            read = join_relations(read, other, join, self._expressions, self._scope.outer)
+        self._from = f" FROM {read.text}"
+        self._scope.columns, self._scope.hidden = read.columns, read.hidden
         for lateral in self._node.args.get("laterals") or ():
             self._lateral(lateral)
-
-    def _join(self, join: exp.Join) -> None:
-        side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
-        if join.args.get("method") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
-            refuse(join)
-        if isinstance(join.this, exp.Lateral):
-            refuse(join)
-        text, source = self._queries.source(join.this)
-        half = kind in ("SEMI", "ANTI")
-        before = Scope(list(self._scope.sources), merged=dict(self._scope.merged))
-        self._scope.sources.append(source)
-        on = self._on(join, before, source, side)
-        if half:
-            self._scope.sources.pop()
-        word = f"{kind} JOIN" if half else f"{side} JOIN" if side else "JOIN"
-        if not on and (half or side):
-            refuse(join, "an outer join without ON")
-        self._from += f" {word} {text} ON {on}" if on else f" CROSS JOIN {text}"
-
-    def _on(self, join: exp.Join, before: Scope, source: Source, side: str) -> str:
-        if on := join.args.get("on"):
-            return self._expressions.condition(on, self._scope)
-        told = []
-        for name in join.args.get("using") or ():
-            lefts, rights = before.find(name.name), list(source.column(name.name))
-            if len(lefts) != 1 or len(rights) != 1:
-                known = [n for n, _ in source.columns]
-                raise UnknownColumnError(name.name, known=known, at=place(name))
-            texts, kind = self._expressions.alike([lefts[0], rights[0]], join)
-            told.append(f"{texts[0]} = {texts[1]}")
-            both = {"RIGHT": rights[0].text, "FULL": f"coalesce({texts[0]}, {texts[1]})"}
-            if str(join.args.get("kind") or "").upper() not in ("SEMI", "ANTI"):
-                merged = Typed(both.get(side, lefts[0].text), kind)
-                self._scope.merged[name.name.lower()] = merged
-        return " AND ".join(told)
 
     def _lateral(self, lateral: exp.Lateral) -> None:
         call, alias = lateral.this, lateral.args.get("alias")
@@ -130,16 +98,17 @@ class Selection:
         if lateral.args.get("outer") and not call.name.lower().endswith("outer"):
             call = exp.Anonymous(this=call.name + "_outer", expressions=call.expressions)
         names = [column.name for column in alias.columns]
-        self._generate(call, names, alias.name or f"_g{self._generated}")
+        self._scope.columns += self._generate(call, names, alias.name or f"_g{self._generated}")
 
-    def _generate(self, call: exp.Anonymous, names: Sequence[str], alias: str) -> Source:
-        text, source = self._queries.generator(call, names, alias, self._scope)
+    def _generate(
+        self, call: exp.Anonymous, names: Sequence[str], alias: str
+    ) -> tuple[Column, ...]:
+        made = self._queries.generator(call, names, alias, self._scope)
         if not self._from:
             self._from = " FROM (SELECT 1)"
-        self._from += text
+        self._from += made.text
         self._generated += 1
-        self._scope.sources.append(source)
-        return source
+        return made.columns
 
     def _where(self) -> str:
         """Translate WHERE; rows without a moment are in no window."""
@@ -161,7 +130,7 @@ class Selection:
         named = {name.lower(): value.text for name, value in answers}
         for column in clause.find_all(exp.Column):
             key = column.name.lower()
-            found = [v.text for source in self._scope.sources for v in source.column(key)]
+            found = [c.value.text for c in self._scope.columns if c.is_named(key)]
             if not column.table and key in named and found and [named[key]] != found:
                 refuse(column, f"{column.name!r} in HAVING, a column and a name of the answer")
         return f" HAVING {self._expressions.condition(clause.this, self._scope)}"
@@ -169,7 +138,6 @@ class Selection:
     def _answers(self) -> list[tuple[str, Typed]]:
         self._name_the_window()
         answers: list[tuple[str, Typed]] = []
-        sources = {source.alias.lower() for source in self._scope.sources}
         for node in self._node.expressions:
             inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
             if isinstance(inner, exp.Star) or (
@@ -179,7 +147,7 @@ class Selection:
             elif isinstance(inner, exp.Anonymous) and inner.name.lower() in _GENERATORS:
                 answers += self._exploded(node, inner)
             else:
-                name = name_of(node, lambda name: name.lower() in sources)
+                name = name_of(node, lambda name: bool(self._scope.of_table(name)))
                 value = self._expressions.translate(inner, self._scope)
                 answers.append((name, value))
                 if isinstance(node, exp.Alias):
@@ -199,46 +167,30 @@ class Selection:
         names = [node.alias] if isinstance(node, exp.Alias) else []
         if isinstance(node, exp.Aliases):
             names = [alias.name for alias in node.expressions]
-        source = self._generate(call, names, "_generated")
-        self._scope.sources.pop()
-        return [(name, next(source.column(name))) for name, _ in source.columns]
+        return [(c.name, c.value) for c in self._generate(call, names, "_generated")]
 
     def _star(self, node: exp.Expr) -> list[tuple[str, Typed]]:
         star = node if isinstance(node, exp.Star) else node.this
         if star.args.get("replace") or star.args.get("rename"):
             refuse(node)
-        left_out = {column.name.lower() for column in star.args.get("except_") or ()}
-        found: list[tuple[str, Typed]] = []
+        columns = self._scope.columns
         if isinstance(node, exp.Column):
-            for source in self._scope.sources:
-                if source.alias.lower() == node.table.lower():
-                    found += [(name, next(source.column(name))) for name, _ in source.columns]
-            if not found:
-                value = self._expressions.translate(
-                    exp.column(node.args["table"].copy()), self._scope
-                )
-                found = [
-                    (name, self._expressions.field(value, name, node))
-                    for name, _ in value.type.parts
-                ]
-        else:
-            found = self._everything()
-        for _, value in found:
-            if not value.type.is_known:
-                refuse(node, f"type {value.type}")
-        return [(name, value) for name, value in found if name.lower() not in left_out]
+            columns = tuple(self._scope.of_table(node.table) or self._fields(node))
+        for column in columns:
+            if not column.value.type.is_known:
+                refuse(node, f"type {column.value.type}")
+        of_star = Scope(columns)
+        left_out = {
+            self._expressions.translate(exp.column(named.copy()), of_star).text
+            for named in star.args.get("except_") or ()
+        }
+        return [(c.name, c.value) for c in columns if c.value.text not in left_out]
 
-    def _everything(self) -> list[tuple[str, Typed]]:
-        merged = self._scope.merged
-        found = []
-        for name, value in merged.items():
-            owned = (n for s in self._scope.sources for n, _ in s.columns if n.lower() == name)
-            found.append((next(owned), value))
-        for source in self._scope.sources:
-            for name, kind in source.columns:
-                if name.lower() not in merged:
-                    found.append((name, Typed(f"{quoted(source.alias)}.{quoted(name)}", kind)))
-        return found
+    def _fields(self, node: exp.Column) -> Iterator[Column]:
+        """Give the columns of `struct.*`."""
+        value = self._expressions.translate(exp.column(node.args["table"].copy()), self._scope)
+        for name, _ in value.type.parts:
+            yield Column(name, self._expressions.field(value, name, node), None)
 
     def _distinct(self, answers: Sequence[tuple[str, Typed]]) -> str:
         distinct = self._node.args.get("distinct")
