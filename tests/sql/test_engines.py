@@ -9,7 +9,7 @@ import pytest
 from tests import joins
 from tests.tricky import make_tables, queries
 
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, SparkRefusedSqlError
 from millstream.lake.home import Home
 from millstream.sql import query
 from millstream.sql.engine import answer, register
@@ -117,3 +117,8 @@ def test_stars_and_names_of_random_joins_mean_in_both_engines_the_same(
 
     assert not differing, "\n" + "\n".join(differing)
     assert answered > 80
+
+
+def test_a_query_that_spark_cannot_read_is_refused_with_its_reason(engine: SparkSession) -> None:
+    with pytest.raises(SparkRefusedSqlError, match="PARSE_SYNTAX_ERROR"):
+        answer(engine, "SELECT * FROM (", known=())

@@ -137,6 +137,7 @@ def test_a_path_is_no_table(home: Home, text: str) -> None:
         "SELECT substring(s, v) FROM t",
         "SELECT k, sum(v) AS v FROM t GROUP BY k HAVING v > 10",
         "SELECT id FROM t WHERE day IN (SELECT k FROM dim)",
+        "SELECT * FROM t WITH (NOLOCK)",
         "SELECT * FROM (SELECT 1 AS k, 2 AS k) NATURAL JOIN (SELECT 1 AS k, 2 AS k)",
     ],
 )
@@ -216,6 +217,104 @@ def test_an_unknown_table_is_reported_with_its_place(home: Home) -> None:
 def test_what_cannot_be_read_is_reported(home: Home, text: str) -> None:
     with pytest.raises((SqlSyntaxError, SqlNotTranslatedError)):
         query(home, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT *\nFROM {}@v0",
+        "SELECT *\nFROM {}@v9 AS p",
+        "SELECT *\nFROM {}@nonsense",
+        "SELECT *\nFROM {}@20260131000000000",
+        "SELECT *\nFROM {}@",
+        "WITH s AS (SELECT *\nFROM {}@v0) SELECT * FROM s",
+    ],
+)
+def test_a_version_after_an_at_sign_is_refused_with_how_to_write_it(home: Home, text: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        query(home, text.format("parts"))
+
+    assert str(caught.value).splitlines() == [
+        "[SQL_SYNTAX] the query cannot be read: Spark's SQL has no @",
+        "  at:  query:2:11",
+        "  fix: ask for a version of a table with orders VERSION AS OF 3, "
+        "or with orders TIMESTAMP AS OF '2026-01-31 12:00:00'",
+    ]
+
+
+def test_an_at_sign_in_a_string_or_a_comment_is_no_version(home: Home) -> None:
+    assert query(home, "SELECT 'a@v0' AS s -- b@v0") == (("s",), [("a@v0",)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM parts :v0",
+        "SELECT * FROM parts AS ?",
+        "SELECT * FROM parts $v0",
+        "SELECT s AS :name FROM t",
+        "SELECT ? AS one",
+    ],
+)
+def test_a_parameter_is_refused(home: Home, text: str) -> None:
+    with pytest.raises(SqlNotTranslatedError, match="a parameter"):
+        query(home, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+        "SELECT * FROM " + "(" * 5000 + "t" + ")" * 5000,
+        "SELECT 1" + " + 1" * 5000,
+    ],
+)
+def test_a_query_that_is_nested_too_deeply_is_refused(home: Home, text: str) -> None:
+    with pytest.raises(SqlNotTranslatedError, match="a query nested this deeply") as caught:
+        query(home, text)
+
+    assert str(caught.value.at) == "query:1:1"
+    assert caught.value.fix == "ask Spark: --engine spark"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "nonsense",
+        "UINT",
+        "INTERVAL DAY",
+        "ARRAY<INTERVAL DAY>",
+        "ARRAY<nonsense>",
+        "DECIMAL(x)",
+        "DECIMAL(2.5)",
+        "DECIMAL(3, 1, 4)",
+        "DECIMAL(99, 2)",
+        "TIMESTAMP(3)",
+        "STRING COLLATE UTF8_LCASE",
+        "STRING(3)",
+        "NULLABLE(INT)",
+    ],
+)
+@pytest.mark.parametrize("form", ["CAST(1 AS {})", "TRY_CAST(1 AS {})", "CAST(1 AS {}) AS one"])
+def test_a_cast_to_a_type_that_is_not_known_is_refused(home: Home, form: str, kind: str) -> None:
+    with pytest.raises((SqlSyntaxError, SqlNotTranslatedError)) as caught:
+        query(home, f"SELECT {form.format(kind)}")
+
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT\n '\udcff'", "SELECT\n  \udcff", "SELECT\n `\udcff` FROM t"]
+)
+def test_a_query_that_is_not_utf_8_is_refused_with_its_place(home: Home, text: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        query(home, text)
+
+    assert str(caught.value).splitlines() == [
+        "[SQL_SYNTAX] the query cannot be read: it is not UTF-8",
+        "  at:  query:2:3",
+        "  fix: send the query as UTF-8",
+    ]
 
 
 def test_a_version_that_is_not_there_is_refused(home: Home) -> None:

@@ -316,12 +316,14 @@ class SqlSyntaxError(CommandError):
 
     code = "SQL_SYNTAX"
 
-    def __init__(self, *, cause: str, at: Location | None = None) -> None:
-        super().__init__(
-            f"the query cannot be read: {cause}",
-            fix="write it in Spark's SQL, on one table or more",
-            at=at,
-        )
+    def __init__(
+        self,
+        *,
+        cause: str,
+        fix: str = "write it in Spark's SQL, on one table or more",
+        at: Location | None = None,
+    ) -> None:
+        super().__init__(f"the query cannot be read: {cause}", fix=fix, at=at)
 
 
 class SqlNotReadingError(CommandError):

@@ -58,6 +58,6 @@ def answer(
     try:
         found = spark.sql(text.strip().rstrip(";")).toArrow()
     except PySparkException as error:
-        raise SparkRefusedSqlError(cause=str(error).splitlines()[0], known=known) from error
+        raise SparkRefusedSqlError(cause=str(error).strip().splitlines()[0], known=known) from error
     columns = [column.to_pylist(maps_as_pydicts="strict") for column in found.columns]
     return tuple(found.column_names), list(zip(*columns, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.errors import Location, SqlNotReadingError, SqlSyntaxError
+from millstream.sql.refusal import refuse
 
 _READING = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _BEGINNINGS = ("(", "FROM", "SELECT", "VALUES", "WITH")
@@ -37,6 +39,7 @@ def parse(text: str) -> exp.Expr:
     Raises:
         SqlSyntaxError: It cannot be read.
         SqlNotReadingError: It is something else.
+        SqlNotTranslatedError: It has a parameter.
     """
     tokens = verify_reads(text)
     try:
@@ -49,6 +52,8 @@ def parse(text: str) -> exp.Expr:
     [statement] = statements
     if not isinstance(statement, _READING):
         raise SqlNotReadingError(got=statement.key.upper())
+    if parameter := statement.find(exp.Parameter, exp.Placeholder):
+        refuse(parameter, "a parameter")
     return statement
 
 
@@ -56,9 +61,10 @@ def verify_reads(text: str) -> list[Token]:
     """Make sure that a text is one statement and reads, as far as words tell; give the words.
 
     Raises:
-        SqlSyntaxError: It has no words, or a string in it does not end.
+        SqlSyntaxError: It is empty or not UTF-8, has `@` in it, or a string that does not end.
         SqlNotReadingError: It is several statements, or one that writes.
     """
+    _verify_utf8(text)
     try:
         tokens = _Dialect().tokenize(text)
     except SqlglotError as error:
@@ -69,17 +75,37 @@ def verify_reads(text: str) -> list[Token]:
         raise SqlSyntaxError(cause="it is empty")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise SqlNotReadingError(got="several statements")
-    for token in (tokens[0], *tokens):
+    for token in tokens:
         is_writing = token.token_type == TokenType.INSERT or token.text.upper() == "INSERT"
         if is_writing and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             raise SqlNotReadingError(got="INSERT")
+        if token.token_type == TokenType.PARAMETER and token.text == "@":
+            raise SqlSyntaxError(
+                cause="Spark's SQL has no @",
+                fix="ask for a version of a table with orders VERSION AS OF 3, "
+                "or with orders TIMESTAMP AS OF '2026-01-31 12:00:00'",
+                at=Location("query", token.line, token.col),
+            )
     if tokens[0].text.upper() not in _BEGINNINGS:
         raise SqlNotReadingError(got=tokens[0].text.upper())
-    return [_as_name(token, tokens[number + 2 :]) for number, token in enumerate(tokens)]
+    return [_as_name(token, second) for token, second in zip_longest(tokens, tokens[2:])]
 
 
-def _as_name(token: Token, after: list[Token]) -> Token:
+def _verify_utf8(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        column = error.start - text.rfind("\n", 0, error.start)
+        raise SqlSyntaxError(
+            cause="it is not UTF-8",
+            fix="send the query as UTF-8",
+            at=Location("query", line, column),
+        ) from error
+
+
+def _as_name(token: Token, second: Token | None) -> Token:
     # A word of its own only in `WINDOW name AS (…)`: else a column, or the function.
-    if token.token_type == TokenType.WINDOW and not (after and after[0].text.upper() == "AS"):
+    if token.token_type == TokenType.WINDOW and not (second and second.text.upper() == "AS"):
         token.token_type = TokenType.VAR
     return token

@@ -81,7 +81,7 @@ class Queries:
 
     def relation(self, node: exp.Expr) -> Relation:
         """Translate one thing of FROM."""
-        if node.args.get("pivots") or node.args.get("sample") or node.args.get("joins"):
+        if any(node.args.get(key) for key in ("pivots", "sample", "joins", "hints")):
             refuse(node)
         given = node.args.get("alias")
         if isinstance(node, exp.Table):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import UnknownTableError
+from millstream.errors import Location, SqlNotTranslatedError, UnknownTableError
 from millstream.lake.travel import existing_version, version_as_of
 from millstream.sql.frontier import FRONTIER, frontier_table
 from millstream.sql.function import MACROS
@@ -34,8 +34,12 @@ def translate(home: Home, text: str) -> Question:
         UnknownColumnError: It names a column that is not there.
     """
     tables = _Tables(home)
-    statement = parse(text)
-    answer = Queries(tables).translate(statement)
+    try:
+        statement = parse(text)
+        answer = Queries(tables).translate(statement)
+    except RecursionError as error:
+        what = "a query nested this deeply"
+        raise SqlNotTranslatedError(what, at=Location("query", 1, 1)) from error
     for name, kind in answer.columns:
         if not kind.is_known:
             refuse(statement, f"column {name!r}, which is of type {kind}")

@@ -53,12 +53,19 @@ def interval(node: exp.Interval) -> Typed:
 
 def type_of(written: exp.DataType) -> Type | None:
     """Read a type as SQL writes it; None if we have none such."""
+    if not isinstance(written.this, exp.DataType.Type):
+        return None
+    if written.args.get("collate") or written.args.get("nullable"):
+        return None
     name = _NAMES.get(written.this.value.lower(), written.this.value.lower())
-    if name == "decimal":
-        sizes = [int(part.name) for part in written.expressions] or [10]
-        return decimal(sizes[0], sizes[1] if len(sizes) > 1 else 0)
-    if name == "array" and written.expressions:
+    if name == "array" and len(written.expressions) == 1:
         element = type_of(written.expressions[0])
         return array(element) if element else None
+    sizes = [size.name for size in written.expressions]
+    if len(sizes) > (2 if name == "decimal" else 0) or not all(size.isdecimal() for size in sizes):
+        return None
+    if name == "decimal":
+        precision, scale = map(int, [*sizes, *("10", "0")[len(sizes) :]])
+        return decimal(precision, scale)
     kind = Type(name)
     return kind if kind.is_known and name not in ("struct", "map", "array", "interval") else None
