@@ -216,5 +216,5 @@ def test_how_long_a_row_waits_for_what_may_follow_it_is_told(stream: Stream, hom
     [[wait], nothing] = waits
     assert (wait.kind, wait.length) == ("wait", timedelta(hours=2))
     assert wait.ends == NOON + timedelta(hours=5)
-    assert wait.needs == NOON + timedelta(hours=5, minutes=1)
+    assert wait.needs == NOON + timedelta(hours=5, minutes=1, milliseconds=1)
     assert nothing == ()

@@ -47,6 +47,7 @@ def cheap(prices): return prices
 """
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+MS = timedelta(milliseconds=1)
 
 
 def us(minutes: float) -> int:
@@ -85,9 +86,9 @@ def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
         "kind": "window",
         "length": "PT300S",
         "ends": "2026-01-01T12:05:00+00:00",
-        "needs": "2026-01-01T12:07:00+00:00",
+        "needs": "2026-01-01T12:07:00.001000+00:00",
         "by_rows_at": None,
-        "by_clock_at": "2026-01-01T12:17:00+00:00",
+        "by_clock_at": "2026-01-01T12:17:00.001000+00:00",
     }
 
 
@@ -100,7 +101,7 @@ def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Ho
         "  returns is complete to 2026-01-01 12:00 by its rows, less than the others: "
         "that holds the watermark",
         "  the window of 5 minutes that ends at 2026-01-01 12:05 comes when returns gives an event "
-        "of 2026-01-01 12:07 or later",
+        "of 2026-01-01 12:07:00.001 or later",
         "    when that is cannot be told: it takes two batches to know its speed",
         "    without one, by the clock, at 2026-01-01 12:17",
     ]
@@ -179,11 +180,11 @@ def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
     closing = closing_of(Window(5 * MINUTE, 5 * MINUTE), NOON + 7 * MINUTE, holder)
     [waiting] = waiting_of(10 * MINUTE, NOON - 3 * MINUTE, holder)
 
-    assert (closing.ends, closing.needs) == (NOON + 10 * MINUTE, NOON + 11 * MINUTE)
-    assert closing.by_rows_at == NOON + 5.5 * MINUTE
+    assert (closing.ends, closing.needs) == (NOON + 10 * MINUTE, NOON + 11 * MINUTE + MS)
+    assert closing.by_rows_at == NOON + 5.5 * MINUTE + MS / 2
     assert closing.by_clock_at is None
-    assert (waiting.ends, waiting.needs) == (NOON + 18 * MINUTE, NOON + 19 * MINUTE)
-    assert waiting.by_rows_at == NOON + 9.5 * MINUTE
+    assert (waiting.ends, waiting.needs) == (NOON + 18 * MINUTE, NOON + 19 * MINUTE + MS)
+    assert waiting.by_rows_at == NOON + 9.5 * MINUTE + MS / 2
     assert [*waiting_of(10 * MINUTE, NOON + 8 * MINUTE, holder)] == []
 
 
@@ -199,7 +200,7 @@ def test_what_waits_for_more_is_told_to_people(
     assert capsys.readouterr().out.splitlines()[4:6] == [
         "  a row waits up to 2 hours of event time for what may follow it",
         "  what began by 2026-01-01 12:10 is final when orders gives an event of "
-        "2026-01-01 14:11 or later",
+        "2026-01-01 14:11:00.001 or later",
     ]
 
 

@@ -152,6 +152,18 @@ def moment(at: datetime | None) -> str:
     return f"{at:%H:%M:%S}" if at.date() == datetime.now(UTC).date() else f"{at:%Y-%m-%d %H:%M}"
 
 
+def exact_moment(at: datetime) -> str:
+    """Write a moment to its last digit, with the date unless it is of today.
+
+    >>> exact_moment(datetime(2026, 1, 1, 12, 7, 0, 1000, tzinfo=UTC))
+    '2026-01-01 12:07:00.001'
+    """
+    at = at.astimezone(UTC)
+    is_today = at.date() == datetime.now(UTC).date()
+    written = f"{at:%H:%M:%S.%f}" if is_today else f"{at:%Y-%m-%d %H:%M:%S.%f}"
+    return written.removesuffix(".000000").removesuffix("000")
+
+
 def verdicts(counts: Mapping[str, int]) -> str:
     """Write what was set aside.
 

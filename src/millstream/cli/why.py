@@ -107,7 +107,7 @@ def _closing(closing: ClosingView, view: WhyView) -> Iterator[str]:
     else:
         yield f"a row waits up to {to_text(closing.length)} of event time for what may follow it"
         told = f"what began by {text.moment(closing.ends - closing.length)} is final"
-    needs = text.moment(closing.needs)
+    needs = text.exact_moment(closing.needs)
     yield f"{told} when {view.held_by} gives an event of {needs} or later"
     if closing.by_rows_at is None:
         yield "  when that is cannot be told: it takes two batches to know its speed"

@@ -46,6 +46,31 @@ def latest(before: int | None, now: int | None) -> int | None:
     return now if before is None else max(before, now)
 
 
+def watermark_ms(frontier: int) -> int:
+    """Give Spark's watermark for rows that are complete to a frontier.
+
+    Spark drops a row exactly at the watermark in some operators; landing accepts it.
+
+    >>> watermark_ms(60_000_000), watermark_ms(60_000_999)
+    (59999, 59999)
+    """
+    return frontier // 1000 - 1
+
+
+def frontier_to_reach(moment: int) -> int:
+    """Give the least frontier at which Spark's watermark is at a moment or later.
+
+    >>> frontier_to_reach(60_000_000), watermark_ms(60_001_000)
+    (60001000, 60000)
+    """
+    return (-(-moment // 1000) + 1) * 1000
+
+
+def frontier_of(moment: datetime) -> int:
+    """Write a moment as frontiers are: in microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
 def moment(frontier: int | None) -> datetime | None:
     """Say when a frontier is, if anything is complete.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateRowsError
 from millstream.lake.files import count_rows
-from millstream.lake.frontier import NOTHING_YET, Publication, moment
+from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.landing.decode import NO_RECORD, decoded_schema, decoder
 from millstream.landing.idle import Idle, in_microseconds
@@ -300,9 +300,5 @@ class LandingSink:
         moments = [self.facts.greatest_event_time]
         if column is not None:
             greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
-            moments += [_microseconds(moment) for moment in greatest if moment is not None]
+            moments += [frontier_of(moment) for moment in greatest if moment is not None]
         return max((m for m in moments if m is not None), default=None)
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -14,7 +14,7 @@ from millstream.build.event_time import Order, has_no_other_watermark
 from millstream.check.tables import stored_inputs
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import CheckpointDamagedError
-from millstream.lake.frontier import NOTHING_YET
+from millstream.lake.frontier import NOTHING_YET, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.landing.idle import Idle
 from millstream.model.dataset import Following, Source
@@ -143,8 +143,7 @@ class InputWatermark:
         known = [frontier for frontier in frontiers if frontier is not None]
         if not known or len(known) < len(frontiers) or min(known) <= 0:
             return None
-        # Spark drops a row exactly at the watermark in some operators; landing accepts it.
-        return min(known) // 1000 - 1
+        return watermark_ms(min(known))
 
     def _frontier(self, name: str, version: int) -> int | None:
         """Say which event time no row to come is before; None if that is not known."""

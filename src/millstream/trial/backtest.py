@@ -19,7 +19,7 @@ from millstream.errors import (
     NothingToBacktestError,
     UnknownDatasetError,
 )
-from millstream.lake.frontier import NOTHING_YET, least
+from millstream.lake.frontier import NOTHING_YET, least, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.lake.table import rows_let_in
 from millstream.model.dataset import Source, Table, View
@@ -126,8 +126,7 @@ class History:
         told = least(facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time)
         if told is None:
             return nullcontext()
-        # As the watermark of a stream: a row exactly at the frontier may still come.
-        return complete_to(0 if told == NOTHING_YET else told // 1000 - 1)
+        return complete_to(0 if told == NOTHING_YET else watermark_ms(told))
 
     def _span(self, sources: Sequence[Source]) -> tuple[datetime | None, datetime | None]:
         """Say when the first and the last event was."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from millstream.checkpoint import WAITING, CheckpointLog
 from millstream.errors import UnknownDatasetError
-from millstream.lake.frontier import moment
+from millstream.lake.frontier import frontier_of, frontier_to_reach, moment, watermark_ms
 from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
-from millstream.model.dataset import Source, Table, View
+from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.duration import parse_duration
 from millstream.plan.windows import windows_of
 from millstream.views.status import StandingView
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.plan.windows import Window
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMMITS = 20
 """How many commits of a source tell how fast it is."""
 
@@ -132,9 +133,13 @@ class WhyView:
         else:
             standing = StandingView.of(home, name, dataset)
             state, rows, complete_to = standing.state, standing.total, standing.complete_to
-        reached = complete_to or _watermark(home, name) or (holder and holder.complete_to)
+        is_closed = isinstance(dataset, Table | Serve) and dataset.mode in ("append", None)
+        next_of = closing_of if is_closed else final_of
+        reached = complete_to or _watermark(home, name)
+        if reached is None and holder and (reached := holder.complete_to) and is_closed:
+            reached = _watermark_at(reached)
         found = windows_of(graph, name)
-        closing = [closing_of(w, reached, holder) for w in found if reached and holder]
+        closing = [next_of(w, reached, holder) for w in found if reached and holder]
         if complete_to and holder and (waits := _waits(home, name)):
             closing += waiting_of(waits, complete_to, holder)
         return WhyView(
@@ -176,8 +181,15 @@ def speed_of(batches: Sequence[Commit]) -> float | None:
 
 
 def closing_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
-    """Say what makes the next window final."""
-    return _closing("window", window.length, window.first_end_after(reached), holder)
+    """Say what makes the next window come: Spark closes it once its watermark is at the end."""
+    ends = window.first_end_after(reached)
+    return _closing("window", window.length, ends, _complete_to_close(ends), holder)
+
+
+def final_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
+    """Say what makes the next window final that comes with every batch: any row of it is late."""
+    ends = window.first_end_after(reached)
+    return _closing("window", window.length, ends, ends, holder)
 
 
 def waiting_of(
@@ -185,19 +197,34 @@ def waiting_of(
 ) -> Iterator[ClosingView]:
     """Say what ends the wait for what may follow the last event, if that waits."""
     if holder.greatest_event_time and complete_to < holder.greatest_event_time:
-        yield _closing("wait", longest, holder.greatest_event_time + longest, holder)
+        ends = holder.greatest_event_time + longest
+        yield _closing("wait", longest, ends, _complete_to_close(ends), holder)
 
 
 def _closing(
-    kind: Literal["window", "wait"], length: timedelta, ends: datetime, holder: SourceTimeView
+    kind: Literal["window", "wait"],
+    length: timedelta,
+    ends: datetime,
+    complete_to: datetime,
+    holder: SourceTimeView,
 ) -> ClosingView:
-    needs = ends + parse_duration(holder.watermark or "0 s")
+    needs = complete_to + parse_duration(holder.watermark or "0 s")
     by_rows = None
     if holder.speed and holder.last_rows_at and holder.greatest_event_time:
         seconds = (needs - holder.greatest_event_time).total_seconds() / holder.speed
         by_rows = holder.last_rows_at + timedelta(seconds=max(seconds, 0))
     by_clock = needs + parse_duration(holder.idle) if holder.idle else None
     return ClosingView(kind, length, ends, needs, by_rows, by_clock)
+
+
+def _complete_to_close(ends: datetime) -> datetime:
+    """Say how far a source must be complete for Spark to close what ends at a moment."""
+    return _EPOCH + timedelta(microseconds=frontier_to_reach(frontier_of(ends)))
+
+
+def _watermark_at(complete_to: datetime) -> datetime:
+    """Say where Spark's watermark will be in a query that has read a source so far."""
+    return _EPOCH + timedelta(milliseconds=watermark_ms(frontier_of(complete_to)))
 
 
 def _waits(home: Home, name: str) -> timedelta | None:
