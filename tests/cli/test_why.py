@@ -45,6 +45,7 @@ app.sql("hours", "SELECT window, count(*) AS n FROM orders GROUP BY window(at, '
 @app.table()
 def cheap(prices): return prices
 """
+ORDERS = 'ms.Memory("id BIGINT, at TIMESTAMP")'
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 MS = timedelta(milliseconds=1)
@@ -54,7 +55,7 @@ def us(minutes: float) -> int:
     return round((NOON + minutes * MINUTE).timestamp() * 1_000_000)
 
 
-def order(home: Home, batch: int, *, minutes: int) -> None:
+def order(home: Home, batch: int, *, minutes: float) -> None:
     told = {"batch": batch, "changed": batch, "event_time": "at"}
     times = {"frontier": us(minutes - 1), "greatest_event_time": us(minutes)}
     commit(home, "orders", {"ok": 3}, **times, **told)
@@ -88,8 +89,10 @@ def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
         "ends": "2026-01-01T12:05:00+00:00",
         "needs": "2026-01-01T12:07:00.001000+00:00",
         "by_rows_at": None,
-        "by_clock_at": "2026-01-01T12:17:00.001000+00:00",
+        "by_clock_at": closing["by_clock_at"],
     }
+    came = datetime.fromisoformat(found["sources"][1]["last_rows_at"])
+    assert datetime.fromisoformat(closing["by_clock_at"]) == came + 10 * MINUTE
 
 
 def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Home) -> None:
@@ -103,8 +106,9 @@ def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Ho
         "  the window of 5 minutes that ends at 2026-01-01 12:05 comes when returns gives an event "
         "of 2026-01-01 12:07:00.001 or later",
         "    when that is cannot be told: it takes two batches to know its speed",
-        "    without one, by the clock, at 2026-01-01 12:17",
+        lines[6],
     ]
+    assert re.fullmatch(r"    without one, by the clock, at (\S+ )?\d\d:\d\d(:\d\d)?", lines[6])
     assert lines[-1].split()[0] == "returns"
 
 
@@ -131,7 +135,27 @@ def test_a_source_that_has_stopped_is_told(shop: Home, capsys: pytest.CaptureFix
     told = capsys.readouterr().out
     due = r"that was due (2 h 59 min|3 h( \d+ s)?) ago: it has slowed down or stopped\n"
     assert re.search(due, told)
-    assert '    idle="10 minutes" on orders lets the clock go on without its rows' in told
+
+
+def test_idle_is_advised_to_a_source_that_is_quiet_and_follows_the_clock(
+    shop: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = datetime.now(UTC)
+
+    def is_advised(after: timedelta) -> bool:
+        show(WhyView.of(shop, load_without_spark("app.py").graph, "hours", now=now + after))
+        hint = '    idle="10 minutes" on orders lets the clock go on without its rows\n'
+        return hint in capsys.readouterr().out
+
+    with Lease.acquire(shop):
+        assert not is_advised(180 * MINUTE), "its events are of long ago"
+        order(shop, 2, minutes=(now - NOON) / MINUTE)
+        assert not is_advised(9 * MINUTE), "rows came 9 minutes ago"
+        assert is_advised(11 * MINUTE)
+    assert not is_advised(11 * MINUTE), "no driver reads it"
+    Path("app.py").write_text(SHOP.replace(ORDERS, 'ms.Table("other", "orders")', 1))
+    with Lease.acquire(shop):
+        assert not is_advised(11 * MINUTE), "check refuses idle on a table that is followed"
 
 
 def test_a_source_without_rows_holds_all_and_what_is_unknown_is_named(

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, functions as F
 
 import millstream as ms
 from millstream.lake.home import Home
-from millstream.views.why import WhyView
+from millstream.views.why import SourceTimeView, WhyView, advised_idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,3 +138,26 @@ def test_what_waits_for_more_comes_with_the_event_that_it_needs_and_with_none_be
         send(s, told.needs)
 
         assert len(s.table("missed").rows()) == len(before) + 2
+
+
+@pytest.mark.parametrize("lag", [11 * MINUTE, 11 * MINUTE + US, timedelta(days=300)])
+def test_idle_is_advised_where_rows_like_the_last_ones_would_not_become_late(
+    stream: Stream, lag: timedelta
+) -> None:
+    app = ms.App("visits")
+    app.source(name="clicks", event_time="at", watermark="1 minute", idle="10 minutes")(
+        lambda: ms.Memory("id BIGINT, at TIMESTAMP")
+    )
+    with stream(app) as s:
+        came, event = s.now, s.now - lag
+        s.send("clicks", id=1, at=event.isoformat())
+        s.batch()
+        s.advance("10 minutes")
+        s.batch()
+        s.send("clicks", id=2, at=(s.now - lag).isoformat())
+        s.batch()
+
+        source = SourceTimeView("clicks", "ran", "1 minute", None, None, event, came)
+        is_advised = advised_idle(source, came + 10 * MINUTE) is not None
+        assert s.verdicts("clicks") == ({"ok": 2} if is_advised else {"ok": 1, "late": 1})
+        assert is_advised == (lag == 11 * MINUTE)

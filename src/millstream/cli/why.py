@@ -119,9 +119,9 @@ def _closing(closing: ClosingView, view: WhyView) -> Iterator[str]:
         yield f"  at its speed of late that was due {overdue} ago: it has slowed down or stopped"
     if closing.by_clock_at is not None:
         yield f"  without one, by the clock, at {text.moment(closing.by_clock_at)}"
-    elif closing.by_rows_at is None or closing.by_rows_at < view.now:
-        hint = f'idle="10 minutes" on {view.held_by} lets the clock go on without its rows'
-        yield f"  {hint}"
+    elif view.advised_idle is not None:
+        hint = f'idle="{view.advised_idle}" on {view.held_by}'
+        yield f"  {hint} lets the clock go on without its rows"
 
 
 def _source(source: SourceTimeView, now: datetime) -> list[str]:

@@ -12,7 +12,7 @@ from millstream.errors import UnknownDatasetError
 from millstream.lake.frontier import frontier_of, frontier_to_reach, moment, watermark_ms
 from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
-from millstream.model.dataset import Serve, Source, Table, View
+from millstream.model.dataset import Following, Serve, Source, Table, View
 from millstream.model.duration import parse_duration
 from millstream.plan.windows import windows_of
 from millstream.views.status import StandingView
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from millstream.plan.windows import Window
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IDLE = "10 minutes"
+"""What is advised to a source that is quiet."""
 _COMMITS = 20
 """How many commits of a source tell how fast it is."""
 
@@ -113,6 +115,8 @@ class WhyView:
     timeless: tuple[str, ...]
     """Sources it is made from that have no event time."""
     closing: tuple[ClosingView, ...]
+    advised_idle: str | None
+    """What `idle` of the source that holds it would help; None if it would not."""
 
     @staticmethod
     def of(home: Home, graph: Graph, name: str, *, now: datetime | None = None) -> WhyView:
@@ -142,20 +146,24 @@ class WhyView:
         closing = [next_of(w, reached, holder) for w in found if reached and holder]
         if complete_to and holder and (waits := _waits(home, name)):
             closing += waiting_of(waits, complete_to, holder)
+        driver, now = holder_of(home), now or datetime.now(UTC)
+        could_idle = {s.name for s in among if not isinstance(s.connector, Following)}
+        is_asked = holder and driver and holder.name in could_idle
         return WhyView(
             graph.app,
             name,
             type(dataset).__name__.lower(),
             dataset.mode if isinstance(dataset, Table) else None,
             state,
-            holder_of(home),
-            now or datetime.now(UTC),
+            driver,
+            now,
             complete_to=complete_to,
             rows=rows,
             held_by=holder.name if holder else None,
             sources=sources,
             timeless=tuple(s.name for s in among if not s.event_time),
             closing=tuple(closing),
+            advised_idle=advised_idle(holder, now) if holder and is_asked else None,
         )
 
 
@@ -178,6 +186,20 @@ def speed_of(batches: Sequence[Commit]) -> float | None:
     (last, latest), (first, earliest) = points[0], points[-1]
     passed = (last - first).total_seconds()
     return (latest - earliest) / 1_000_000 / passed if passed > 0 else None
+
+
+def advised_idle(source: SourceTimeView, now: datetime) -> str | None:
+    """Say what `idle` would help a source that is quiet; None if it is not, or it would not.
+
+    The clock makes rows late that come longer after their event than `idle` and the watermark
+    allow, as history does that is replayed.
+    """
+    came, event = source.last_rows_at, source.greatest_event_time
+    if source.idle or source.watermark is None or came is None or event is None:
+        return None
+    idle = parse_duration(_IDLE)
+    is_quiet = now - came >= idle
+    return _IDLE if is_quiet and came - event <= idle + parse_duration(source.watermark) else None
 
 
 def closing_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
@@ -213,7 +235,9 @@ def _closing(
     if holder.speed and holder.last_rows_at and holder.greatest_event_time:
         seconds = (needs - holder.greatest_event_time).total_seconds() / holder.speed
         by_rows = holder.last_rows_at + timedelta(seconds=max(seconds, 0))
-    by_clock = needs + parse_duration(holder.idle) if holder.idle else None
+    by_clock = None
+    if holder.idle:
+        by_clock = max(needs, holder.last_rows_at or needs) + parse_duration(holder.idle)
     return ClosingView(kind, length, ends, needs, by_rows, by_clock)
 
 
