@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.graphs import AT, source, table
+from tests.graphs import AT, serve, source, table
 
 from millstream.errors import KeyMissingError
 from millstream.lake.delta import Facts
@@ -76,6 +76,7 @@ def test_a_source_shows_its_rates_its_watermark_and_what_was_set_aside() -> None
         batch_ms=240,
         complete_to=datetime(2026, 11, 15, 12, tzinfo=UTC),
         verdicts={"late": 4},
+        totals={"late": 4},
     )
 
 
@@ -85,13 +86,81 @@ def test_a_table_of_which_nothing_is_complete_has_no_moment() -> None:
     assert view.complete_to is None
 
 
-def test_the_output_rate_stays_while_spark_has_yet_to_speak_of_the_last_batch() -> None:
-    queries = [stream(Held(Facts(batch=2).plus({"written": 9}), spoken(1, rows=10, rate=10.0)))]
-    before = DatasetView("paid", "table", "default", "running", 1, output_rate=5.0)
+def test_a_batch_is_shown_once_spark_has_spoken_of_it() -> None:
+    held = Held(Facts(batch=1).plus({"written": 5}), spoken(1, rows=10, rate=10.0))
+    query = stream(held)
+    [first] = look([query], {})
 
-    [view] = look(queries, {"paid": before})
+    held.facts = Facts(batch=2).plus({"written": 9})
+    [early] = look([query], {"paid": first})
+    held.progress = spoken(2, rows=18, rate=4.0)
+    [second] = look([query], {"paid": early})
 
-    assert view.output_rate == 5.0
+    assert early == first
+    assert (first.batch, first.input_rate, first.output_rate) == (1, 10.0, 5.0)
+    assert (second.batch, second.input_rate, second.output_rate) == (2, 4.0, 2.0)
+
+
+def test_the_first_batch_of_a_run_is_shown_once_spark_has_spoken_of_it() -> None:
+    held = Held(Facts(batch=4))
+    query = stream(held)
+    [opened] = look([query], {})
+
+    held.facts = Facts(batch=5).plus({"written": 5})
+    [early] = look([query], {"paid": opened})
+
+    assert (early.batch, early.input_rate) == (4, None)
+
+
+def test_a_query_in_trouble_shows_it_with_the_batch_that_was_shown() -> None:
+    held = Held(Facts(batch=1), spoken(1, rows=10, rate=10.0))
+    query = stream(held)
+    [first] = look([query], {})
+
+    held.facts, query.state = Facts(batch=2), "restarting"
+    [view] = look([query], {"paid": first})
+
+    assert (view.batch, view.input_rate, view.state) == (1, 10.0, "restarting")
+
+
+def test_the_last_look_shows_a_batch_that_spark_did_not_speak_of_without_rates() -> None:
+    facts = Facts(batch=2).plus({"written": 9})
+
+    [view] = look([stream(Held(facts, spoken(1, rows=10, rate=10.0)))], {})
+
+    assert (view.batch, view.input_rate, view.output_rate, view.batch_ms) == (2, None, None, None)
+
+
+def test_what_spark_never_speaks_of_is_shown_as_it_is() -> None:
+    complete = table("paid", "orders", mode="complete")
+    recomputed = Query("paid", "recompute", complete, ("orders",))
+    served = Query("paid", "serve", serve("paid", "orders"), ("orders",))
+    held, before = Held(Facts(batch=3)), DatasetView("paid", "table", "default", "running", 2)
+    rowwise = Trigger("continuous", timedelta(seconds=1))
+
+    for query in (
+        Supervised(recomputed, held, Trigger("default"), "running"),
+        Supervised(served, held, rowwise, "running"),
+    ):
+        [view] = look([query], {"paid": before})
+        assert view.batch == 3
+
+
+def test_a_batch_without_rows_that_closes_windows_has_an_output_rate() -> None:
+    facts = Facts(batch=2).plus({"written": 12})
+
+    [view] = look([stream(Held(facts, spoken(2, rows=0, rate=0.0)))], {})
+
+    assert (view.input_rate, view.output_rate) == (0.0, 50.0)
+
+
+def test_what_was_set_aside_is_told_of_the_batch_and_in_total() -> None:
+    facts = Facts(batch=6).plus({"input": 9, "ok": 2, "late": 7})
+    facts = replace(facts, batch=7).plus({"input": 4, "ok": 4, "late": 0})
+
+    [view] = look([landing(Held(facts, spoken(7, rows=4, rate=4.0)))], {})
+
+    assert (view.verdicts, view.totals) == ({}, {"late": 7})
 
 
 def test_the_first_batch_has_the_rate_it_was_processed_at() -> None:
@@ -117,6 +186,7 @@ def test_a_live_source_shows_the_verdicts_of_its_last_batch() -> None:
     live, view = look([stream(Held(Facts(batch=0), told))], {})
 
     assert (live.name, live.kind, live.verdicts) == ("clicks", "live", {"malformed": 2})
+    assert live.totals is None
     assert view.name == "paid"
 
 

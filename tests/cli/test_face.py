@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from millstream.cli.face import JsonFace, LiveFace, PlainFace, event_lines
+from millstream.cli.face import JsonFace, LiveFace, PlainFace, condition, event_lines
 from millstream.views.live import DatasetView, EventView
 from millstream.views.shape import FaultView
 
@@ -22,7 +22,8 @@ ORDERS = DatasetView(
     output_rate=1200.0,
     batch_ms=240,
     complete_to=datetime(2026, 5, 1, 12, tzinfo=UTC),
-    verdicts={"late": 4, "malformed": 2},
+    verdicts={"late": 1},
+    totals={"late": 4, "malformed": 2},
 )
 
 
@@ -35,7 +36,7 @@ def test_a_pipe_gets_one_line_a_batch(capsys: pytest.CaptureFixture[str]) -> Non
     [line] = capsys.readouterr().out.splitlines()
     assert line[10:] == (
         "orders                batch      7     1 234 in/s     1 200 out/s    240 ms  "
-        "complete to 2026-05-01 12:00  4 late · 2 malformed"
+        "complete to 2026-05-01 12:00  4 late · 2 malformed in total"
     )
 
 
@@ -49,6 +50,7 @@ def test_json_gets_one_object_a_line_and_no_words(capsys: pytest.CaptureFixture[
     [line] = capsys.readouterr().out.splitlines()
     shape = json.loads(line)["dataset"]
     assert (shape["name"], shape["complete_to"]) == ("orders", "2026-05-01T12:00:00+00:00")
+    assert (shape["verdicts"], shape["totals"]) == ({"late": 1}, {"late": 4, "malformed": 2})
 
 
 def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
@@ -59,7 +61,7 @@ def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
         monkeypatch.delenv(forced, raising=False)
 
     with LiveFace() as face:
-        face.show([replace(ORDERS, verdicts={"late": 4}, state="restarting")])
+        face.show([replace(ORDERS, totals={"late": 4}, state="restarting")])
         face.say("[odd] markup stays as it is")
 
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
@@ -68,8 +70,17 @@ def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
         "[odd] markup stays as it is",
         "  dataset  kind    trigger   in/s  out/s   batch  complete to       verdicts",
         "  orders   source  default  1 234  1 200  240 ms  2026-05-01 12:00  RESTARTING ·",
-        "                                                                    4 late",
+        "                                                                    4 late in",
+        "                                                                    total",
     ]
+
+
+def test_what_was_set_aside_says_whether_it_is_of_a_batch_or_in_total() -> None:
+    live = replace(ORDERS, kind="live", batch=-1, totals=None)
+
+    told = [condition(each) for each in (ORDERS, live, replace(ORDERS, totals={}))]
+
+    assert told == ["4 late · 2 malformed in total", "1 late in its last batch", "ok"]
 
 
 def test_a_failure_is_told_with_what_where_and_fix() -> None:

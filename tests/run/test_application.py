@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, reading, rows, run, timed
 
+from millstream.crash import armed
 from millstream.errors import (
     AlreadyRunningError,
     CheckpointResetError,
@@ -30,6 +31,7 @@ from millstream.lake.ledger import read_ledger
 from millstream.observe import Progress
 from millstream.run.supervise import Restart
 from millstream.systems.memory.source import Memory
+from millstream.views.live import look
 from millstream.views.report import LedgerView
 from millstream.views.status import StatusView
 
@@ -450,6 +452,31 @@ def test_a_table_restored_to_an_older_copy_is_refused_and_can_be_rebuilt(
     shutil.rmtree(home / "checkpoints" / "clean")
     run(app, home)
     assert rows(home, "clean", "id") == [(1,), (2,)]
+
+
+def test_a_look_between_commit_and_progress_shows_the_batch_that_its_rates_are_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = Memory(READING)
+    for batch in range(3):
+        source.add(*(reading(number, "12:00:00") for number in range(batch + 1)))
+    running = timed(source).open({"home": tmp_path, "once": True, "fail_fast": True})
+    shown = {"readings": look(running.queries, {})[0]}
+    seen: list[tuple[int, int]] = []
+
+    def look_on(point: str, _: str, committed: int) -> None:
+        if point == "sink_commit":
+            [view] = look(running.queries, shown)
+            shown["readings"] = view
+            seen.append((committed, view.batch))
+
+    with armed(Home.at(tmp_path).path, look_on):
+        running.serve()
+
+    assert seen == [(0, -1), (1, -1), (2, -1)]
+    [last] = look(running.queries, shown)
+    assert last.batch == 2
+    assert last.input_rate
 
 
 def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(

@@ -197,7 +197,9 @@ def batch_line(view: DatasetView) -> str:
 def condition(view: DatasetView) -> str:
     """Say what was set aside, after the state of a query that is in trouble."""
     troubled = view.state in ("restarting", "failed", "stale")
-    return f"{view.state.upper()} · " * troubled + text.verdicts(view.verdicts)
+    counts, scope = view.aside
+    said = text.verdicts(counts) + f" {scope}" * bool(counts)
+    return f"{view.state.upper()} · " * troubled + said
 
 
 def work_line(done: WorkView) -> str:

@@ -62,7 +62,7 @@ class Watch:
 
     def _show(self, *, last: bool = False) -> None:
         self._next_look = time.monotonic() + _LOOK_EVERY_S
-        before = {view.name: view for view in self._views}
+        before = {} if last else {view.name: view for view in self._views}
         self._views = look(self._running.queries, before)
         self._face.show(self._views, last=last)
 

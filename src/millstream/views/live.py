@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from millstream.errors import concealed
 from millstream.lake.frontier import moment
@@ -31,16 +31,25 @@ class DatasetView:
     trigger: str
     state: str
     batch: int
-    """The last one committed; -1 before the first."""
+    """The last one committed that Spark has reported on, if it does; -1 before the first."""
     input_rate: float | None = None
-    """Rows a second."""
+    """Rows a second of that batch; None if Spark has not reported on it."""
     output_rate: float | None = None
     """Rows a second that were right (of a source) or written (of a table)."""
     batch_ms: int | None = None
     complete_to: datetime | None = None
     """The frontier: no change to come stems from an earlier event."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
-    """Rows that were set aside, by why, over all batches; of a live source, of its last batch."""
+    """Rows of the batch that were set aside, by why."""
+    totals: Mapping[str, int] | None = None
+    """The same over all batches; None of a live source, whose batches nobody adds up."""
+
+    @property
+    def aside(self) -> tuple[Mapping[str, int], str]:
+        """Rows that were set aside, and whether they are those of a batch."""
+        if self.totals is None:
+            return self.verdicts, "in its last batch"
+        return self.totals, "in total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,8 @@ def look(
 
     Args:
         queries: The queries of a run.
-        before: What the last look showed, by name.
+        before: What the last look showed, by name. It stays until Spark has reported on the next
+            batch; without it, a batch that Spark has not reported on has no rates.
     """
     views: dict[str, DatasetView] = {}
     for query in queries:
@@ -113,45 +123,45 @@ def _dataset(
     query: Supervised, progress: Progress | None, before: DatasetView | None
 ) -> DatasetView:
     facts = query.running.facts
-    rate = _input_rate(progress)
+    state = "stale" if query.is_stale else query.state
+    if before and facts.batch > before.batch and _is_awaited(query, progress, facts.batch):
+        return replace(before, state=state)
+    rates: dict[str, Any] = {}
+    if progress and progress.batch == facts.batch:
+        rates = _rates(progress, facts.counts.get(_output(query), 0))
     return DatasetView(
         query.query.name,
         _kind(query),
         str(query.trigger),
-        "stale" if query.is_stale else query.state,
+        state,
         facts.batch,
-        input_rate=rate,
-        output_rate=_output_rate(query, progress, rate, before),
-        batch_ms=progress.duration_ms if progress else None,
+        **rates,
         complete_to=moment(facts.frontier),
-        verdicts=set_aside(facts.totals),
+        verdicts=set_aside(facts.counts),
+        totals=set_aside(facts.totals),
     )
 
 
-def _input_rate(progress: Progress | None) -> float | None:
-    if progress is None:
-        return None
-    # Of a first batch Spark does not know over what time its rows arrived.
-    return progress.input_rate or (progress.processed_rate if progress.input_rows else 0.0)
+def _is_awaited(query: Supervised, progress: Progress | None, batch: int) -> bool:
+    """Whether a batch is committed that Spark has yet to report on, as it does a moment later."""
+    reports = query.query.kind != "recompute" and not query.trigger.is_row_wise
+    return reports and (progress is None or progress.batch == batch - 1)
 
 
-def _output_rate(
-    query: Supervised, progress: Progress | None, rate: float | None, before: DatasetView | None
-) -> float | None:
-    if progress is None or rate is None:
-        return None
-    if not progress.input_rows:
-        return 0.0
-    facts = query.running.facts
-    if facts.batch != progress.batch:  # The one is a batch ahead of the other.
-        return before.output_rate if before else None
-    return rate * facts.counts.get(_output(query), 0) / progress.input_rows
+def _rates(progress: Progress, output: int) -> dict[str, Any]:
+    if progress.input_rows:
+        # Of a first batch Spark does not know over what time its rows arrived.
+        rate = progress.input_rate or progress.processed_rate
+        output_rate = rate * output / progress.input_rows
+    else:
+        rate, output_rate = 0.0, output * 1000 / max(progress.duration_ms, 1)
+    return {"input_rate": rate, "output_rate": output_rate, "batch_ms": progress.duration_ms}
 
 
-def set_aside(totals: Mapping[str, int]) -> dict[str, int]:
+def set_aside(counts: Mapping[str, int]) -> dict[str, int]:
     """Say how many rows were set aside, by why."""
-    aside = {name: totals[name] for name in _SET_ASIDE if totals.get(name)}
-    broken = sum(count for name, count in totals.items() if name.startswith(_RULE))
+    aside = {name: counts[name] for name in _SET_ASIDE if counts.get(name)}
+    broken = sum(count for name, count in counts.items() if name.startswith(_RULE))
     return aside or ({"violations": broken} if broken else {})
 
 

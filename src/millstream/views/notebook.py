@@ -54,7 +54,9 @@ def _failures(queries: Iterable[Supervised]) -> Iterator[Exception]:
 
 
 def _row(view: DatasetView) -> str:
-    aside = " · ".join(f"{count} {why}" for why, count in view.verdicts.items())
+    counts, scope = view.aside
+    aside = " · ".join(f"{count} {why}" for why, count in counts.items())
+    aside += f" {scope}" * bool(counts)
     batch = str(view.batch) if view.batch >= 0 else ""
     return f"<tr>{_cells('td', (view.name, view.state, batch, aside))}</tr>"
 
