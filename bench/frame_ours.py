@@ -22,7 +22,7 @@ def make(folder: str, *, live: bool) -> ms.App:
     def bronze() -> ms.Files:
         return ms.Files(folder, schema=DDL)
 
-    @app.table()
+    @app.table
     def silver(bronze: DataFrame) -> DataFrame:
         return bronze.where("celsius BETWEEN -60 AND 80")
 

@@ -40,7 +40,7 @@ APP = """\
 import os
 import millstream as ms
 app = ms.App("bench")
-@app.source()
+@app.source
 def views(): return ms.Memory("page STRING, n BIGINT, mean DOUBLE, last TIMESTAMP")
 @app.serve(to=ms.SQLite(os.environ["BENCH_SQLITE"], table="pages", key="page"), mode="update")
 def in_sqlite(views): return views

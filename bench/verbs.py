@@ -44,7 +44,7 @@ def app() -> str:
         'def t0() -> ms.Generator: return ms.Generator("id BIGINT, at TIMESTAMP", event_time="at")'
     )
     python = [
-        f'@app.table()\ndef t{n}(t{n // 3}: DataFrame) -> DataFrame: return t{n // 3}.where("id")'
+        f'@app.table\ndef t{n}(t{n // 3}: DataFrame) -> DataFrame: return t{n // 3}.where("id")'
         for n in range(1, DATASETS - SQL)
     ]
     sql = [f'app.sql("t{n}", "SELECT id FROM t{n // 3}")' for n in range(DATASETS - SQL, DATASETS)]

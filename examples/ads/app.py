@@ -62,19 +62,19 @@ def clicks() -> ms.Generator:
     )
 
 
-@app.table()
+@app.table
 def answered(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
     """What was clicked within an hour, told at once."""
     return ms.join_within(impressions, clicks, on="impression", within="1 hour")
 
 
-@app.table()
+@app.table
 def outcome(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
     """What became of every impression; one without a click is told when it can have none."""
     return ms.join_within(impressions, clicks, on="impression", within="1 hour", how="left")
 
 
-@app.table()
+@app.table
 def by_campaign(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
     """How many of them were clicked; an impression counts once, however often it is clicked."""
     seen = ms.join_within(impressions, clicks, on="impression", within="1 hour", how="semi")

@@ -96,7 +96,7 @@ app.sql(
 )
 
 
-@app.table()
+@app.table
 def offline(clean: DataFrame) -> DataFrame:
     """Told when five minutes have passed without a further record, even if all are silent."""
     heard_again = (

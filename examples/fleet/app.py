@@ -93,7 +93,7 @@ def latest(clean: DataFrame) -> DataFrame:
     return clean.groupBy("car").agg(F.max("at").alias("at"), last).select("car", "at", "last.*")
 
 
-@app.table()
+@app.table
 def per_minute(clean: DataFrame) -> DataFrame:
     """How fast each car drove."""
     return clean.groupBy("car", F.window("at", "1 minute")).agg(
@@ -111,7 +111,7 @@ def reports(clean: DataFrame, faults: DataFrame) -> DataFrame:
     return told.union(complained)
 
 
-@app.table()
+@app.table
 def condition(reports: DataFrame) -> DataFrame:
     """The fleet as a whole; a quiet minute of faults does not hold it back."""
     return reports.groupBy(F.window("at", "1 minute")).agg(
@@ -121,13 +121,13 @@ def condition(reports: DataFrame) -> DataFrame:
     )
 
 
-@app.table()
+@app.table
 def speeding(clean: DataFrame) -> DataFrame:
     """Told as soon as the watermark has passed the third."""
     return ms.match(clean, three_times, select="car, began, ended, max(third.speed) AS fastest")
 
 
-@app.table()
+@app.table
 def silent(clean: DataFrame) -> DataFrame:
     """Told when two minutes have passed without a further position."""
     return ms.absent(clean, heard_again, select="car, began AS last_heard, until")

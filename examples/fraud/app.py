@@ -108,13 +108,13 @@ def against() -> Column:
     return F.array_compact(F.array(*told))
 
 
-@app.table()
+@app.table
 def clean(payments: DataFrame) -> DataFrame:
     """Each payment once, however often it was sent."""
     return ms.dedup(payments, "payment")
 
 
-@app.table()
+@app.table
 def decisions(clean: DataFrame) -> DataFrame:
     """Approved or denied, and why."""
     schema = "customer STRING, home STRING, hourly_limit DOUBLE"
@@ -138,7 +138,7 @@ def customers(decisions: DataFrame) -> DataFrame:
     )
 
 
-@app.table()
+@app.table
 def probed(clean: DataFrame) -> DataFrame:
     """Told when the large sum is final; `millstream backtest probed app.py` tries it on history."""
     return ms.match(clean, probing, select="customer, small.at AS began, big.amount, ended")

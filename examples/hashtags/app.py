@@ -41,7 +41,7 @@ def posts() -> ms.Generator:
     )
 
 
-@app.table()
+@app.table
 def spoken(posts: DataFrame) -> DataFrame:
     """A post that comes twice counts once, and so does a hashtag that is in it twice."""
     tags = F.array_distinct(F.regexp_extract_all(F.lower("text"), F.lit(r"#(\w+)"), 1))
@@ -49,7 +49,7 @@ def spoken(posts: DataFrame) -> DataFrame:
     return once.select("language", "at", F.explode(tags).alias("tag"))
 
 
-@app.table()
+@app.table
 def trending(spoken: DataFrame) -> DataFrame:
     """A minute, every five seconds: each is told when it is final."""
     minute = F.window("at", "1 minute", "5 seconds").alias("minute")

@@ -62,7 +62,7 @@ def mood(
             yield {"user": user, "mood": state.mood, "was": was, "at": timer.now, "words": most}
 
 
-@app.table()
+@app.table
 def moods(messages: DataFrame) -> DataFrame:
     """Who feels how, since when."""
     return mood(messages)

@@ -58,7 +58,7 @@ def numbers() -> ms.Generator:
     )
 
 
-@app.table()
+@app.table
 def found(numbers: DataFrame) -> DataFrame:
     """When it happened, told as soon as the watermark has passed the 5."""
     return ms.match(
@@ -66,13 +66,13 @@ def found(numbers: DataFrame) -> DataFrame:
     )
 
 
-@app.table()
+@app.table
 def stuck(numbers: DataFrame) -> DataFrame:
     """When it did not happen, told as soon as the watermark has passed the last moment for it."""
     return ms.absent(numbers, two_ten_five, select="device, began, until")
 
 
-@app.table()
+@app.table
 def falling(numbers: DataFrame) -> DataFrame:
     """How far a device fell, and in how many numbers."""
     return ms.match(

@@ -71,7 +71,7 @@ def presence(
         yield user, state.status, timer.now, state.changes
 
 
-@app.table()
+@app.table
 def changes(clicks: DataFrame) -> DataFrame:
     """What became of whom, and when."""
     return presence(clicks)

@@ -15,7 +15,7 @@ WORD = r"[\p{L}\p{N}]+(?:'\p{L}+)*"
 app = ms.App("wordcount")
 
 
-@app.source()
+@app.source
 def lines() -> ms.Socket:
     """Lines from whatever listens there, such as `nc -lk 9999` or `python feed.py`."""
     return ms.Socket("localhost", 9999)

@@ -6,7 +6,7 @@ import threading
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from millstream import check, declare
 from millstream.bind import bind
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.bind import Bound
-    from millstream.declare import AlertOptions, ServeOptions, SourceOptions, TableOptions
+    from millstream.declare import (
+        AlertOptions,
+        ServeOptions,
+        SourceOptions,
+        TableOptions,
+        ViewOptions,
+    )
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
     from millstream.run.application import ApplicationRun
@@ -92,50 +98,47 @@ class App:
         self._died_of: Exception | None = None
         self._for_next_start: list[str] = []
 
-    def source(self, **options: Unpack[SourceOptions]) -> Callable[[Function], Function]:
+    @overload
+    def source(self, function: Function, /) -> Function: ...
+    @overload
+    def source(
+        self, function: None = None, /, **options: Unpack[SourceOptions]
+    ) -> Callable[[Function], Function]: ...
+    def source(self, function: Any = None, /, **options: Any) -> Any:
         """Declare where rows come from: the function returns a connector."""
+        return self._decorated(function, declare.source_of, options)
 
-        def register(function: Function) -> Function:
-            name = options.get("name", function.__name__)
-            self._declare(name, lambda: declare.source_of(function, options))
-            return function
+    @overload
+    def view(self, function: Function, /) -> Function: ...
+    @overload
+    def view(
+        self, function: None = None, /, **options: Unpack[ViewOptions]
+    ) -> Callable[[Function], Function]: ...
+    def view(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a named query, inlined into every query that reads it."""
+        return self._decorated(function, declare.view_of, options)
 
-        return register
-
-    def view(self, function: Function) -> Function:
-        """Declare a named query, inlined into whoever reads it."""
-        self._declare(function.__name__, lambda: declare.view_of(function))
-        return function
-
-    def table(self, **options: Unpack[TableOptions]) -> Callable[[Function], Function]:
+    @overload
+    def table(self, function: Function, /) -> Function: ...
+    @overload
+    def table(
+        self, function: None = None, /, **options: Unpack[TableOptions]
+    ) -> Callable[[Function], Function]: ...
+    def table(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a query whose answer is kept as a Delta table."""
+        return self._decorated(function, declare.table_of, options)
 
-        def register(function: Function) -> Function:
-            name = options.get("name", function.__name__)
-            self._declare(name, lambda: declare.table_of(function, options))
-            return function
-
-        return register
-
-    def serve(self, **options: Unpack[ServeOptions]) -> Callable[[Function], Function]:
+    def serve(
+        self, function: None = None, /, **options: Unpack[ServeOptions]
+    ) -> Callable[[Function], Function]:
         """Declare a query whose answer goes to sinks."""
+        return self._decorated(function, declare.serve_of, options)
 
-        def register(function: Function) -> Function:
-            name = options.get("name", function.__name__)
-            self._declare(name, lambda: declare.serve_of(function, options))
-            return function
-
-        return register
-
-    def alert(self, **options: Unpack[AlertOptions]) -> Callable[[Function], Function]:
-        """Declare a query whose rows are told to someone, each once in its outbox."""
-
-        def register(function: Function) -> Function:
-            name = options.get("name", function.__name__)
-            self._declare(name, lambda: declare.alert_of(function, options))
-            return function
-
-        return register
+    def alert(
+        self, function: None = None, /, **options: Unpack[AlertOptions]
+    ) -> Callable[[Function], Function]:
+        """Declare a query whose rows are sent to someone, each once in its outbox."""
+        return self._decorated(function, declare.alert_of, options)
 
     def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
         """Declare a table by a query; the names after FROM are what it reads."""
@@ -422,6 +425,24 @@ class App:
         reasons = (fault for each in sorted(names) for fault in self._register.faults_of(each))
         found = (f for f in check.faults_among(names, graph) if not self._follows(f))
         return (*bound.faults, *reasons, *found)
+
+    def _decorated(
+        self,
+        function: Function | None,
+        make: Callable[[Any, Any], Dataset],
+        options: Mapping[str, Any],
+    ) -> Callable[..., Any]:
+        """Declare the function of a bare decorator; without one, give the decorator."""
+
+        def register(function: Function) -> Function:
+            if not callable(function):
+                message = f"a function is decorated and options have names; got {function!r}"
+                raise TypeError(message)
+            name = options.get("name", function.__name__)
+            self._declare(name, lambda: make(function, options))
+            return function
+
+        return register if function is None else register(function)
 
     def _declare(self, name: str, make: Callable[[], Dataset]) -> None:
         self._enter(Entry.of(name, make, execution()))

@@ -84,6 +84,12 @@ class SourceOptions(TypedDict, total=False):
     trigger: str
 
 
+class ViewOptions(TypedDict, total=False):
+    """What can be said of a view, besides its query."""
+
+    name: str
+
+
 class TableOptions(TypedDict, total=False):
     """What can be said of a table, besides its query."""
 
@@ -201,9 +207,15 @@ def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
     )
 
 
-def view_of(function: Callable[..., object]) -> View:
-    """Make a view of a function from DataFrames to a DataFrame."""
-    return View(function.__name__, inputs_of(function), function, location_of(function))
+def view_of(function: Callable[..., object], options: ViewOptions) -> View:
+    """Make a view of a function from DataFrames to a DataFrame.
+
+    Raises:
+        UnknownOptionError: An option does not exist.
+    """
+    name, at = options.get("name", function.__name__), location_of(function)
+    _refuse_unknown(options, ViewOptions, dataset=name, at=at)
+    return View(name, inputs_of(function), function, at)
 
 
 def sql_table_of(name: str, query: str, at: Location, options: TableOptions) -> Table:

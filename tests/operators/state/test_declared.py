@@ -85,6 +85,32 @@ def test_what_does_not_fit_is_refused_where_it_is_declared(
     assert caught.value.at.file.endswith("test_declared.py")
 
 
+def presence(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("missing", "given"),
+    [("key", {}), ("state", {"key": "user"}), ("emits", {"key": "user", "state": "n BIGINT"})],
+)
+def test_an_option_that_is_missing_is_named_with_an_example(
+    missing: str, given: dict[str, Any]
+) -> None:
+    with pytest.raises(OperatorOptionError) as caught:
+        ms.stateful(**given)(presence)
+
+    assert caught.value.what == f"ms.stateful has no {missing}: it needs key, state, emits"
+    assert caught.value.fix.startswith('write @ms.stateful(key="user", ')
+
+
+def test_the_bare_decorator_is_refused_where_it_stands() -> None:
+    with pytest.raises(OperatorOptionError) as caught:
+        ms.stateful(presence)  # type: ignore[arg-type, call-arg]
+
+    assert caught.value.what.startswith("ms.stateful has no key")
+    assert caught.value.at is not None
+    assert caught.value.at.file.endswith("test_declared.py")
+
+
 def test_an_option_that_is_misspelt_is_told_by_the_nearest_name() -> None:
     with pytest.raises(OperatorOptionError) as caught:
         made(timout="1 hour")
@@ -93,7 +119,8 @@ def test_an_option_that_is_misspelt_is_told_by_the_nearest_name() -> None:
         "[OPERATOR_OPTION] ms.stateful has timout='1 hour': it has no such option"
     )
     assert caught.value.fix == (
-        "did you mean 'timeout'? its options are event_time, initial, order, timeout, ttl"
+        "did you mean 'timeout'? "
+        "its options are emits, event_time, initial, key, order, state, timeout, ttl"
     )
 
 

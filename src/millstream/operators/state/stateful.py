@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, cast
 
 from millstream.declare import described, location_of, location_of_caller
 from millstream.errors import (
@@ -31,11 +31,19 @@ if TYPE_CHECKING:
 
 _CALL = "ms.stateful"
 _RESERVED = ("clear",)
+_NEEDED = ("key", "state", "emits")
+_EXAMPLE = 'write @ms.stateful(key="user", state="n BIGINT", emits="user STRING, n BIGINT")'
 
 
 class StatefulOptions(TypedDict, total=False):
-    """What can be said of a function of a key, besides its key, its state and what it gives."""
+    """What can be said of a function of a key."""
 
+    key: Required[str | Sequence[str]]
+    """The columns by which rows belong together."""
+    state: Required[str]
+    """What is kept of a key, as DDL; its columns are attributes of `state`."""
+    emits: Required[str]
+    """What the function gives, as DDL."""
     timeout: str
     """How long after the last row of a key it is called without rows, and the key forgotten."""
     ttl: str
@@ -76,43 +84,41 @@ class Stateful:
 
 
 def stateful(
-    *, key: str | Sequence[str], state: str, emits: str, **options: Unpack[StatefulOptions]
+    function: None = None, /, **options: Unpack[StatefulOptions]
 ) -> Callable[[Callable[..., Iterable[Any] | None]], Stateful]:
     """Keep state by key, with a function `(key, rows, state, timer)` of one key.
 
     In event order it is called once for each instant at which a key has rows, and once for each
     timer, in the order of time: the same calls in a batch and in a stream.
 
-    Args:
-        key: The columns by which rows belong together.
-        state: What is kept of a key, as DDL; its columns are attributes of `state`.
-        emits: What the function gives, as DDL.
-        options: When a key is forgotten, in which order rows come, and what keys begin with.
-
     Raises:
         DeclarationError: The declaration does not fit together.
     """
     at = location_of_caller()
-    _hold_known(options, at)
+    _check_options(options, at)
 
     def made(function: Callable[..., Iterable[Any] | None]) -> Stateful:
         if not hasattr(inspect.unwrap(function), "__code__"):
             name = type(function).__name__
             raise StatefulRefusedError(name, "function", got=described(function), at=at)
-        declared = _declared(function, _columns(key), state, emits)
+        declared = _declared(function, options)
         return Stateful(function, _with(declared, options), options.get("initial"))
 
-    return made
+    return made if function is None else made(function)
 
 
-def _hold_known(options: StatefulOptions, at: Location) -> None:
-    """Make sure that no option is misspelt."""
+def _check_options(options: StatefulOptions, at: Location) -> None:
+    """Make sure that no option is misspelt or missing."""
     known = tuple(StatefulOptions.__annotations__)
     for name, value in options.items():
         if name not in known:
             instead = f"{closest(name, known)}its options are {listed(known)}"
             why = "it has no such option"
             raise OperatorOptionError(_CALL, name, value, why=why, instead=instead, at=at)
+    for name in _NEEDED:
+        if name not in options:
+            why = f"it needs {', '.join(_NEEDED)}"
+            raise OperatorOptionError(_CALL, name, None, why=why, instead=_EXAMPLE, at=at)
 
 
 def _columns(key: object) -> tuple[str, ...]:
@@ -123,17 +129,15 @@ def _columns(key: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _declared(
-    function: Callable[..., Any], key: tuple[str, ...], state: str, emits: str
-) -> KeyedState:
-    name, at = function.__name__, location_of(function)
+def _declared(function: Callable[..., Any], options: StatefulOptions) -> KeyedState:
+    name, at, key = function.__name__, location_of(function), _columns(options["key"])
     parameters = inspect.signature(function).parameters.values()
     takes = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(takes) != 4 or len(parameters) != 4:
         raise StatefulParametersError(name, parameters=[str(p) for p in parameters], at=at)
     if not key:
         raise StatefulRefusedError(name, "key", at=at)
-    kept, given = _schema(state, name, at), _schema(emits, name, at)
+    kept, given = (_schema(options[part], name, at) for part in ("state", "emits"))
     for column in _RESERVED:
         if column in kept.names:
             raise StatefulRefusedError(name, "reserved", got=column, at=at)
