@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from tests.proxy import Proxy
 from tests.systems.stores import (
     ARROW,
     connected,
@@ -39,7 +40,6 @@ from millstream.errors import (
 from millstream.serve.fence import Driver
 from millstream.serve.shape import GONE, Column
 from millstream.systems.kafka import broker as store_broker, sink as store_kafka
-from millstream.testing.proxy import Proxy
 from millstream.testing.server import HOST
 
 if TYPE_CHECKING:

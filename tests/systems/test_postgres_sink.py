@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 import pytest
+from tests.proxy import Proxy
 from tests.systems.stores import opened, put, rows_in, table
 
 from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
@@ -18,7 +19,6 @@ from millstream.serve.shape import Column
 from millstream.systems.postgres import session
 from millstream.systems.postgres.session import connect
 from millstream.systems.postgres.settings import Postgres as Sink
-from millstream.testing.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.proxy import Proxy
 from tests.systems.stores import opened, put, row_of, rows_in, table
 
 from millstream.errors import StoreLoginError, StoreRestoredError, StoreUnreachableError
 from millstream.systems.redis.settings import Redis as Sink
-from millstream.testing.proxy import Proxy
 
 if TYPE_CHECKING:
     from millstream.testing.redis import Redis

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import socket
 
-from millstream.testing.proxy import Proxy
+from tests.proxy import Proxy
+
 from millstream.testing.server import HOST
 
 
