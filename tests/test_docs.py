@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import millstream as ms
 from millstream.cli.interrupt import Interrupts
-from millstream.cli.program import run_command
+from millstream.cli.program import VERBS, run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from millstream.testing import Script
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CHANGELOG = ROOT / "CHANGELOG.md"
+PAGES = [ROOT / "README.md", CHANGELOG, *sorted((ROOT / "docs").rglob("*.md"))]
 SQL = re.compile(r"`(\S+\.sql)`:\n\n```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -111,3 +113,12 @@ def test_every_link_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_what_the_changelog_names_exists() -> None:
+    text = CHANGELOG.read_text()
+
+    assert {*re.findall(r"\bms\.(\w+)", text)} <= {*ms.__all__}
+    assert {*re.findall(r"`millstream (\w+)", text)} <= {*VERBS}
+    assert [name for name in re.findall(r"`app\.(\w+)", text) if not hasattr(ms.App, name)] == []
+    assert f"## {ms.__version__}" in text
