@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from functools import reduce
 from pathlib import Path
@@ -90,3 +92,26 @@ def test_every_room_has_a_layer() -> None:
     assert {room.removesuffix("/").removesuffix(".py") for room in rooms()} - layered == {
         "__init__"
     }
+
+
+def test_type_checking_imports_go_downwards_too() -> None:
+    assert not CONTRACTS["exclude_type_checking_imports"]
+
+
+def test_the_rooms_that_need_no_spark_load_none_of_it() -> None:
+    folders = [
+        SOURCE / name.removeprefix("millstream.") for name in NEEDS_NO_SPARK["source_modules"]
+    ]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    modules = [".".join(file.relative_to(SOURCE.parent).with_suffix("").parts) for file in files]
+    imports = "; ".join(f"import {name.removesuffix('.__init__')}" for name in sorted(modules))
+    loaded = f"print(sorted(sys.modules.keys() & {NEEDS_NO_SPARK['forbidden_modules']}))"
+
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; {imports}; {loaded}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert run.stdout == "[]\n"
