@@ -21,7 +21,7 @@ from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.model.dataset import Serve
 from millstream.model.trigger import Trigger
-from millstream.run.query import StreamRun
+from millstream.run.query import StreamOptions, StreamRun
 from millstream.serve.stores import Served
 from millstream.spark.session import open_session, stop_session
 from millstream.testing.kafka import Broker, Topics
@@ -65,7 +65,7 @@ def serve_all(frame: DataFrame, sink: Any, folder: Path) -> None:
     log, lease = CheckpointLog(home.checkpoint("out")), Lease.acquire(home)
     served = Served(serve, "bench", frame, log, lease, lambda _: None)
     served.open()
-    run = StreamRun(frame, served, output_mode="append", log=log, on_difference=lambda _: None)
+    run = StreamRun(frame, served, log, StreamOptions("append", lambda _: None))
     run.start(Trigger("once"))
     run.drain()
     served.close()

@@ -18,7 +18,7 @@ from millstream.lake.frontier import NOTHING_YET, Publication
 from millstream.lake.home import Home
 from millstream.lake.log import Facts
 from millstream.model.schema import Schema
-from millstream.operators.state.hold import Hold
+from millstream.operators.build_context import Hold
 from millstream.views.why import WhyView
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,9 +25,14 @@ from millstream.errors import (
 )
 from millstream.lake.frontier import moment
 from millstream.lake.log import facts_of
+from millstream.operators.build_context import (
+    BuildContext,
+    BuildOptions,
+    calling,
+    of_watermark,
+)
 from millstream.operators.joins.latest import AsOf
 from millstream.operators.joins.sides import Sides
-from millstream.operators.state.frontier import complete_to
 from millstream.testing import assert_prefix_consistent
 
 if TYPE_CHECKING:
@@ -106,6 +111,10 @@ def test_a_join_keeps_columns_whatever_they_are_called(spark: SparkSession) -> N
             joined = ms.join_within(left, right, on="ad", within="1 hour", how="full")
         [row] = joined.select("_left", "_THERE", "_right").collect()
         assert tuple(row) == (1, 2, 3)
+
+
+def complete_to(watermark_ms: int) -> AbstractContextManager[None]:
+    return calling(BuildContext(options=BuildOptions(complete_us=of_watermark(watermark_ms))))
 
 
 @pytest.mark.parametrize(("how", "kept"), [("left", 2), ("inner", 1)])

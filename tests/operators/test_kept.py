@@ -9,10 +9,10 @@ import pytest
 from tests.graphs import table
 
 import millstream as ms
-from millstream.build.states import hold_to_states
+from millstream.build.states import keep_states
 from millstream.errors import StateChangedError
 from millstream.lake.home import Home
-from millstream.operators.state.aside import setting_aside
+from millstream.operators.build_context import BuildContext, calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,9 +107,10 @@ def kept(spark: SparkSession, build: Any) -> list[Any]:
     rate = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
     seen = rate.selectExpr("'x' AS k", "timestamp AS at", "'a' AS kind", "1 AS n")
     known = rate.selectExpr("'x' AS k", "timestamp AS at", "'a' AS name")
-    with setting_aside(None) as surroundings:
+    context = BuildContext()
+    with calling(context):
         build(seen, known)
-    return surroundings.states
+    return context.notes.states
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -120,28 +121,28 @@ def test_an_operator_that_is_declared_otherwise_is_refused_on_its_old_state(
     place, query = Home.at(home), table("told", "seen")
     offsets = place.checkpoint("told") / "offsets"
     offsets.mkdir(parents=True)
-    hold_to_states(kept(spark, before), query, place)
+    keep_states(kept(spark, before), query, place)
     (offsets / "0").write_text(OFFSETS)
-    hold_to_states(kept(spark, before), query, place)
+    keep_states(kept(spark, before), query, place)
 
     with pytest.raises(StateChangedError, match=why):
-        hold_to_states(kept(spark, after), query, place)
+        keep_states(kept(spark, after), query, place)
 
 
 def test_rows_that_are_kept_may_have_other_columns_of_which_none_has_another_type(
     spark: SparkSession, home: Path
 ) -> None:
     place, query = Home.at(home), table("told", "seen")
-    hold_to_states(kept(spark, once(more="n AS m")), query, place)
+    keep_states(kept(spark, once(more="n AS m")), query, place)
     offsets = place.checkpoint("told") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text(OFFSETS)
 
     for more in ("n AS o", "n AS p", "n AS m"):
-        hold_to_states(kept(spark, once(more=more)), query, place)
+        keep_states(kept(spark, once(more=more)), query, place)
     for more in ("kind AS m", "kind AS o", "kind AS p"):
         with pytest.raises(StateChangedError, match="was int and is string"):
-            hold_to_states(kept(spark, once(more=more)), query, place)
+            keep_states(kept(spark, once(more=more)), query, place)
 
 
 def test_a_run_with_another_pattern_is_refused_before_any_batch(

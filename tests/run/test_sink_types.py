@@ -17,16 +17,16 @@ from pyspark.sql.types import (
 )
 
 import millstream as ms
-from millstream.errors import Location, StoreModeError
+from millstream.build.checks import sink_faults
+from millstream.errors import FaultsError, Location, StoreModeError
 from millstream.model.dataset import Serve
-from millstream.run.serve import hold_to_sinks
 
 
 def hold(sink: Any, **kinds: DataType) -> None:
     schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
     frame: Any = SimpleNamespace(schema=schema, columns=schema.names)
     serve = Serve("items", ("raw",), lambda raw: raw, Location("app.py", 9), (sink,), "append")
-    hold_to_sinks(serve, frame)
+    FaultsError.raise_for(tuple(sink_faults(serve, frame)))
 
 
 def headers(key: str = "key", value: DataType | None = None) -> ArrayType:

@@ -14,7 +14,7 @@ import millstream as ms
 from millstream.checkpoint.health import examine
 from millstream.errors import MillstreamError, TaskSlotsError, TriggerTargetError
 from millstream.loading import load
-from millstream.run.rehearse import rehearse
+from millstream.trial.rehearse import rehearse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,121 +1,110 @@
-"""From declared functions to DataFrames: whoever reads a dataset is given its rows."""
+"""From a declared function to a DataFrame: the one place where a user's function is called."""
 
 from __future__ import annotations
 
+import sys
 import traceback
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, PySparkException, QueryContextType
-from pyspark.sql import DataFrame, functions as F
+from pyspark.sql import DataFrame
 
-from millstream.build.event_time import Orders, watermarked
 from millstream.declare import SqlFunction, described
 from millstream.declare.cell import place_of
 from millstream.errors import (
-    ColumnMissingError,
-    ColumnReservedError,
     FunctionRaisedError,
     Location,
     MillstreamError,
     NotADataFrameError,
     QueryRefusedError,
-    RuleRefusedError,
+    relative,
 )
-from millstream.lake.table import RESERVED
-from millstream.lake.travel import read_snapshot
-from millstream.landing.land import Landing
 from millstream.model.dataset import Source, View
-from millstream.model.trigger import Trigger
-from millstream.operators.reference import reading_with
+from millstream.model.state import KeptState
+from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
 from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
-    from pyspark.sql import SparkSession
-
-    from millstream.lake.home import Home
     from millstream.model.dataset import Serve, Table
     from millstream.model.graph import Graph
+    from millstream.model.state import Kept
+    from millstream.operators.build_context import Hold, MakeWarning
+
+    Read = Callable[[str], DataFrame]
+    """Returns the rows of a source or table, by its name."""
+    Made = tuple[tuple[Location, DataFrame], ...]
+    """Every DataFrame that a line of the app makes, in this order."""
+
+DEFAULT = BuildOptions()
 
 
-# A batch must hold whole batches of what it reads, so that no watermark runs ahead of a row that
-# landing has accepted.
-_ALL_FILES = str(2**31 - 1)
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The answer of a dataset, and what is known of how it is made."""
+
+    frame: DataFrame
+    states: tuple[Kept, ...]
+    """What its functions of keys and its operators keep."""
+    holds: tuple[Hold, ...]
+    """How long its operators hold rows back."""
+    behind_us: int
+    """By how much its rows are older than the time up to which it is complete."""
+    forever: tuple[MakeWarning, ...]
+    """Warnings about state that it never forgets."""
+    made: Made
+    """Which line made which DataFrame on the way to it, if asked for."""
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether it calls functions of keys, which may raise on rows."""
+        return any(isinstance(state, KeptState) for state in self.states)
 
 
-_DEFAULT = Trigger("default")
-_FIRST_COMMIT = "_delta_log/00000000000000000000.json"
+def build(
+    graph: Graph, name: str, read: Read, options: BuildOptions = DEFAULT, *, traced: bool = False
+) -> Built:
+    """Build the answer of a table, view or serve from what it reads; views are inlined.
 
-
-class Streams:
-    """What readers are given while an application runs as a stream."""
-
-    def __init__(
-        self, graph: Graph, spark: SparkSession, home: Home, trigger: Trigger = _DEFAULT
-    ) -> None:
-        self._graph, self._spark, self._home, self._trigger = graph, spark, home, trigger
-        self.orders = Orders(graph, home)
-
-    def triggered(self, trigger: Trigger) -> Streams:
-        """Give the same to who reads by another trigger."""
-        streams = Streams(self._graph, self._spark, self._home, trigger)
-        streams.orders = self.orders
-        return streams
-
-    def raw(self, source: Source) -> DataFrame:
-        """The records of a source as they arrive."""
-        place = self._home.connector(source.name)
-        return source.connector.read(self._spark, place)
-
-    def __call__(self, name: str) -> DataFrame:
-        """The rows of a source or table, as a stream."""
-        dataset = self._graph.datasets[name]
-        event_time = self.orders.event_time(name)
-        if isinstance(dataset, Source) and dataset.live:
-            if self._trigger.is_row_wise:
-                return self._by_row(dataset)
-            return watermarked(Landing.of(dataset).live(self.raw(dataset)), event_time)
-        table = self._home.table(name)
-        reader = self._spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
-        if (table / _FIRST_COMMIT).exists():
-            # Reading the log from its beginning spares the jobs that list a snapshot: 4 s.
-            reader = reader.option("startingVersion", 0)
-        rows = reader.load(str(table))
-        return watermarked(_right_rows(rows, dataset), event_time)
-
-    def _by_row(self, source: Source) -> DataFrame:
-        # What continuous mode can neither count nor hold back for a watermark, it refuses.
-        in_real_time = self._trigger.kind == "realtime"
-        rows = Landing.of(source).live_by_row(self.raw(source), counted=in_real_time)
-        return watermarked(rows, self.orders.event_time(source.name)) if in_real_time else rows
-
-
-class Snapshots:
-    """What readers are given in a batch run: all that is stored, at one version each."""
-
-    def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
-        self._graph, self._spark, self._home = graph, spark, home
-        self.versions: dict[str, int] = {}
-
-    def __call__(self, name: str) -> DataFrame:
-        """The rows of a source or table, as they are stored."""
-        rows = read_snapshot(self._spark, self._home.table(name), self.versions.get(name))
-        return _right_rows(rows, self._graph.datasets[name])
-
-
-def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFrame:
-    """Build the DataFrame of a table, view or served answer from what it reads; views are inlined.
+    Args:
+        graph: What is declared.
+        name: Of the dataset.
+        read: Returns its inputs: streams, snapshots, samples, or rows without data.
+        options: How operators inside its function behave.
+        traced: Whether to find out which line makes which operator, which makes calls slower.
 
     Raises:
         UserCodeError: The function raised, was refused by Spark, or returned no DataFrame.
     """
+    notes = BuildNotes()
+    tracing = _traced(graph) if traced else nullcontext[list[tuple[Location, DataFrame]]]([])
+    with tracing as made:
+        frame = _answer(graph, name, read, options, notes)
+    return Built(
+        frame,
+        tuple(notes.states),
+        tuple(notes.holds),
+        max(notes.behind_us, default=0),
+        tuple(notes.forever),
+        tuple(made),
+    )
+
+
+def _answer(
+    graph: Graph, name: str, read: Read, options: BuildOptions, notes: BuildNotes
+) -> DataFrame:
     dataset = graph.datasets[name]
     assert not isinstance(dataset, Source)
-    views = {n for n in dataset.reads if isinstance(graph.datasets[n], View)}
-    inputs = [answer(graph, n, read) if n in views else read(n) for n in dataset.reads]
+    inputs = [
+        _answer(graph, n, read, options, notes) if isinstance(graph.datasets[n], View) else read(n)
+        for n in dataset.reads
+    ]
     try:
-        with reading_with(inputs):
+        with calling(BuildContext(inputs, options, notes)):
             frame = dataset.build(*inputs)
     except MillstreamError:
         raise
@@ -130,61 +119,32 @@ def answer(graph: Graph, name: str, read: Callable[[str], DataFrame]) -> DataFra
     return frame
 
 
-def hold_to_declaration(table: Table, frame: DataFrame) -> None:
-    """Make sure that keys, partitions and rules fit the answer.
+@contextmanager
+def _traced(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
+    """Collect every DataFrame that a line or a query of the app makes, in this order."""
+    files = {dataset.at.file for dataset in graph.declared}
+    made: list[tuple[Location, DataFrame]] = []
 
-    Raises:
-        ColumnMissingError: A key or partition column is not in the answer.
-        ColumnReservedError: The answer has a column Millstream keeps for itself.
-        RuleRefusedError: A rule is not a condition on the answer.
-    """
-    for option, columns in (("key", table.key), ("partition_by", table.partition_by)):
-        for column in columns:
-            if column not in frame.columns:
-                raise ColumnMissingError(
-                    option,
-                    column,
-                    dataset=f"table {table.name!r}",
-                    columns=frame.columns,
-                    at=table.at,
-                )
-    for column in RESERVED:
-        if column in frame.columns:
-            raise ColumnReservedError(column, table=table.name, at=table.at)
-    hold_rules(table, frame)
+    def look(frame: FrameType, event: str, value: Any) -> None:
+        if event != "return" or not isinstance(value, DataFrame) or frame.f_back is None:
+            return
+        if frame.f_code is SqlFunction.__call__.__code__:
+            made.append((frame.f_locals["self"].place(1), value))
+        elif (file := relative(frame.f_back.f_code.co_filename)) in files:
+            made.append((Location(file, frame.f_back.f_lineno), value))
 
-
-def hold_rules(dataset: Table | Source, frame: DataFrame) -> None:
-    """Make sure that every rule is a condition on the columns."""
-    for rule, condition in dataset.expect.rules.items():
-        hold_condition(rule, condition, dataset.name, dataset.at, frame)
-
-
-def hold_condition(rule: str, condition: str, dataset: str, at: Location, frame: DataFrame) -> None:
-    """Make sure that a text is a condition on the columns.
-
-    Raises:
-        RuleRefusedError: It is not.
-    """
+    before = sys.getprofile()
+    sys.setprofile(look)
     try:
-        got = frame.select(F.expr(condition).alias("met")).schema["met"].dataType
-    except PySparkException as error:
-        raise RuleRefusedError(rule, dataset=dataset, cause=words_of(error), at=at) from error
-    if got.simpleString() != "boolean":
-        cause = f"it is {got.simpleString()}"
-        raise RuleRefusedError(rule, dataset=dataset, cause=cause, at=at)
+        yield made
+    finally:
+        sys.setprofile(before)
 
 
 def refused(name: str, error: PySparkException, at: Location) -> QueryRefusedError:
     """Say that Spark refuses a query, in Spark's words."""
     condition = error.getCondition() or type(error).__name__
     return QueryRefusedError(name, condition=condition, cause=words_of(error), at=at)
-
-
-def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:
-    if not isinstance(dataset, Source):
-        return rows
-    return rows.where("_verdict = 'ok'").select(*Landing.of(dataset).schema.names)
 
 
 def query_line(error: PySparkException, declared: Location) -> Location:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.model.dataset import EventTime, Serve, Table
     from millstream.model.graph import Graph
-    from millstream.operators.state.hold import Hold
+    from millstream.operators.build_context import Hold
 
 _BY_FRONTIER = timedelta(days=365_000)
 """A delay that no event time moves the watermark of: the frontier alone does."""

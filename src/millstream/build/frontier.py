@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from millstream.lake.delta import FencedTable
     from millstream.lake.home import Home
     from millstream.model.dataset import Followed, Serve, Table
-    from millstream.operators.state.hold import Hold
+    from millstream.operators.build_context import Hold
 
 _MICROSECOND = timedelta(microseconds=1)
 

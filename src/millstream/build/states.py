@@ -1,4 +1,4 @@
-"""The state of keys as a checkpoint holds it: held to what is declared, and read while it runs."""
+"""The state of keys in a checkpoint: whether it can be continued, and reading it while it runs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from millstream.model.state import Kept
 
 
-def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> None:
-    """Hold what functions and operators keep to what was deployed; write it down if nothing was.
+def continued(states: Sequence[Kept], query: Table | Serve, home: Home) -> tuple[Kept, ...]:
+    """Return what functions and operators keep from now on, if they can continue what is there.
 
     Raises:
         StateChangedError: The checkpoint holds another state.
@@ -42,13 +42,19 @@ def hold_to_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> 
             query.name, query=query.name, changes=(why,), at=query.at, can_go_back=False
         )
     has_run = CheckpointLog(checkpoint).planned >= 0
-    held = read(file.read_text()) if has_run and file.exists() else None
-    if held is not None:
-        states = [_gone_on(was, now, query) for was, now in zip_longest(held, states)]
-        if tuple(states) == held:
-            return
+    if not has_run or not file.exists():
+        return tuple(states)
+    held = read(file.read_text())
+    return tuple(_gone_on(was, now, query) for was, now in zip_longest(held, states))
+
+
+def keep_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> None:
+    """Note in the home what functions and operators keep."""
+    file, states = home.states(query.name), continued(states, query, home)
     if not states:
         file.unlink(missing_ok=True)
+        return
+    if file.exists() and read(file.read_text()) == states:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".tmp")

@@ -67,7 +67,7 @@ def _triggered(graph: Graph, trigger: str) -> Graph:
 
 def _rehearsed(app: App, graph: Graph, master: str | None) -> Sequence[MillstreamError]:
     from millstream.cli.quiet import open_quiet_session
-    from millstream.run.rehearse import rehearse
+    from millstream.trial.rehearse import rehearse
 
     spark = open_quiet_session(app.name, app.master(master), conf=app.bound.spark)
     return rehearse(graph, spark, app.home(None))

@@ -12,11 +12,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
+from millstream.operators.build_context import Hold, notes
 from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.event_time import event_time, length_us
-from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, run_keyed
-from millstream.operators.state.hold import hold_for
 from millstream.operators.state.parts import Turn
 from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
@@ -103,7 +102,7 @@ def once_within(
             "within": to_text(timedelta(microseconds=within_us)),
             "the event time": name,
         }
-        note(KeptOperator(_CALL, facts, types_of(rows, "the rows"), at))
+        notes().states.append(KeptOperator(_CALL, facts, types_of(rows, "the rows"), at))
     kept = run_keyed(told, Once(within_us), _ANSWERS)
-    hold_for(timedelta())
+    notes().holds.append(Hold(timedelta()))
     return kept.select(from_text("row", rows, rows.columns).alias("row")).select("row.*")

@@ -6,20 +6,19 @@ import json
 import os
 import re
 import time
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from millstream.declare import location_of_caller
 from millstream.errors import OperatorOptionError, ReferenceUnreadableError, UserCodeError
 from millstream.model.duration import parse_duration
+from millstream.operators.build_context import build_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from datetime import timedelta
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -122,38 +121,6 @@ class Reference:
         return ReferenceUnreadableError(self.path or "the function", cause=cause, at=self.at)
 
 
-class Binder(Protocol):
-    """Whoever says which version of the rows a query reads."""
-
-    def bind(self, reference: Reference) -> DataFrame:
-        """Give the rows of the version that is to be read."""
-        ...
-
-
-_BINDER: ContextVar[Binder | None] = ContextVar("binder", default=None)
-_GIVEN: ContextVar[Sequence[DataFrame]] = ContextVar("given", default=())
-
-
-@contextmanager
-def bound_by(binder: Binder) -> Iterator[None]:
-    """Have references in functions that are called here be bound."""
-    token = _BINDER.set(binder)
-    try:
-        yield
-    finally:
-        _BINDER.reset(token)
-
-
-@contextmanager
-def reading_with(rows: Sequence[DataFrame]) -> Iterator[None]:
-    """Have references be read in the session of the rows that a function is given."""
-    token = _GIVEN.set(rows)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
-
-
 def is_from_outside(rows: DataFrame) -> bool:
     """Tell whether rows stem from nothing that the function which is called now is given.
 
@@ -161,7 +128,8 @@ def is_from_outside(rows: DataFrame) -> bool:
     """
     from millstream.spark.nodes import leaves_of
 
-    given = _GIVEN.get()
+    context = build_context()
+    given = context.inputs if context else ()
     return bool(given) and all(leaves_of(rows).isdisjoint(leaves_of(one)) for one in given)
 
 
@@ -196,9 +164,10 @@ def reference(
 
     at = location_of_caller()
     declared = _declared(what, format, schema, every, options or {}, at)
-    if (binder := _BINDER.get()) is not None:
-        return binder.bind(declared)
-    given = _GIVEN.get()
+    context = build_context()
+    if context is not None and context.options.references is not None:
+        return context.options.references.bind(declared)
+    given = context.inputs if context else ()
     return declared.rows(given[0].sparkSession if given else SparkSession.builder.getOrCreate())
 
 

@@ -1,24 +1,17 @@
-"""Alerts of a run: held to their answers, and handed to the deliverer."""
+"""Alerts of a run: handed to the deliverer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
-
 from millstream.alert.deliver import Deliverer
-from millstream.errors import CooldownTimeError
+from millstream.build.checks import cooldown_column
 from millstream.model.dataset import Alert
-from millstream.plan.queries import event_time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
-
     from millstream.lake.lease import Lease
-    from millstream.model.dataset import Source, Table
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.plan import Query
@@ -39,7 +32,7 @@ class Alerts:
         lease, app = self._lease, self._graph.app
         self._deliverer = Deliverer(app, lease.home, lease.epoch, hold=lease.hold, tell=self._tell)
         for alert in alerts:
-            self._deliverer.add(alert, clock_of(self._graph, alert))
+            self._deliverer.add(alert, cooldown_column(self._graph, alert))
         self._deliverer.keep_to([alert.name for alert in self._graph.alerts])
 
     def start(self) -> None:
@@ -61,37 +54,3 @@ class Alerts:
         """Let deliveries that are under way finish, and let go."""
         if self._deliverer:
             self._deliverer.close()
-
-
-def clock_of(graph: Graph, alert: Alert) -> str | None:
-    """Name the column that a cooldown goes by: the one that was said, else the event time."""
-    known = event_time_of(graph, alert.name)
-    return alert.event_time or (known.column if known else None)
-
-
-def hold_to_alert(graph: Graph, alert: Source | Table, frame: DataFrame) -> None:
-    """Make sure that the answer of an alert has the time that its cooldown goes by.
-
-    Raises:
-        CooldownTimeError: It has not, or it is no time.
-    """
-    if not isinstance(alert, Alert) or (alert.cooldown is None and alert.event_time is None):
-        return
-    column = clock_of(graph, alert)
-    found = _type_of(frame.schema, column) if column else None
-    if not isinstance(found, TimestampType | TimestampNTZType):
-        raise CooldownTimeError(
-            alert.name,
-            column=column,
-            got=found.simpleString() if found else None,
-            columns=frame.columns,
-            at=alert.at,
-        )
-
-
-def _type_of(schema: DataType, path: str) -> DataType | None:
-    for name in path.split("."):
-        if not isinstance(schema, StructType) or name not in schema.names:
-            return None
-        schema = schema[name].dataType
-    return schema

@@ -14,7 +14,8 @@ from millstream.errors.options import TRIGGERS
 from millstream.lake.lease import Lease
 from millstream.model.trigger import Trigger
 from millstream.plan import plan
-from millstream.run.runner import Manner, Runner
+from millstream.run.opening import RunnerOptions
+from millstream.run.runner import Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.spark.report import silent
 from millstream.spark.session import log_of_jvm, warm_up
@@ -57,7 +58,7 @@ class ApplicationRun:
             HomeLockedError: Another driver holds the home.
             MillstreamError: Something does not fit; nothing was started.
         """
-        manner = _manner(options)
+        manner = _runner_options(options)
         if (trigger := options.get("trigger")) is not None:
             graph = graph.with_trigger(trigger)
             FaultsError.raise_for(check.faults(graph))
@@ -141,9 +142,9 @@ class ApplicationRun:
         return not self._asked_to_stop.is_set()
 
 
-def _manner(options: Mapping[str, Any]) -> Manner:
+def _runner_options(options: Mapping[str, Any]) -> RunnerOptions:
     fail_fast = bool(options.get("fail_fast"))
-    return Manner(
+    return RunnerOptions(
         trigger=Trigger("once") if options.get("once") else parse_trigger(options.get("trigger")),
         restart=NEVER if fail_fast else DEFAULT,
         fail_fast=fail_fast,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark.errors import PySparkException
@@ -80,24 +81,30 @@ def spoken_of(progress: Any) -> dict[str, Any]:
     return dict(progress.jsonValue() if hasattr(progress, "jsonValue") else progress)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a streaming query runs."""
+
+    output_mode: str
+    on_difference: Callable[[int], None]
+    """Called with a batch that gave other rows when it was retried."""
+    launch: Launch = DataStreamWriter.start
+    renewal: Renewal | None = None
+    """How it goes on with newer reference data, if it reads any."""
+    bound: Callable[[int], int | None] = lambda _: None
+    """Up to when the watermark may go after a batch, in milliseconds, whatever its rows say."""
+    on_dropped: Callable[[int], None] | None = None
+    """What to do if Spark drops so many rows of a batch as late; by default, they are late."""
+
+
 class StreamRun:
     """A Spark streaming query that writes each batch exactly once."""
 
     def __init__(
-        self,
-        frame: DataFrame,
-        sink: Sink,
-        *,
-        output_mode: str,
-        log: CheckpointLog,
-        on_difference: Callable[[int], None],
-        launch: Launch = DataStreamWriter.start,
+        self, frame: DataFrame, sink: Sink, log: CheckpointLog, options: StreamOptions
     ) -> None:
-        self.name = log.path.name
-        self.renewal: Renewal | None = None
-        """How it goes on with newer reference data, if it reads any."""
-        self._frame, self._sink, self._output_mode = frame, sink, output_mode
-        self._log, self._on_difference, self._launch = log, on_difference, launch
+        self.name, self.renewal = log.path.name, options.renewal
+        self._frame, self._sink, self._log, self._options = frame, sink, log, options
         self._query: StreamingQuery | None = None
         self._working = threading.Lock()
         self._stopping, self._is_first = False, True
@@ -105,10 +112,6 @@ class StreamRun:
         """Whether it takes in what was there when it began, and no more."""
         self._raised: BaseException | None = None
         self._started = threading.Event()
-        self.bound: Callable[[int], int | None] = lambda _: None
-        """Up to when the watermark may go after a batch, in milliseconds, whatever its rows say."""
-        self.on_dropped: Callable[[int], None] | None = None
-        """What to do if Spark drops so many rows of a batch as late; by default, they are late."""
 
     @property
     def facts(self) -> Facts:
@@ -158,19 +161,14 @@ class StreamRun:
         self.ends_by_itself = trigger.kind == "once"
         writer = (
             self._frame.writeStream.queryName(self.name)
-            .outputMode(self._output_mode)
+            .outputMode(self._options.output_mode)
             .option("checkpointLocation", str(self._log.path))
             .foreachBatch(self._on_batch)
         )
         self._started.clear()
         with self._empty_batches():
-            self._query = self._launch(triggered(writer, trigger))
+            self._query = self._options.launch(triggered(writer, trigger))
         self._started.set()
-
-    def renewed_by(self, renewal: Renewal | None) -> StreamRun:
-        """Have it go on with newer reference data when it is started again."""
-        self.renewal = renewal
-        return self
 
     def drain(self) -> None:
         """Wait until all that is there now is taken in.
@@ -219,7 +217,7 @@ class StreamRun:
 
     def _empty_batches(self) -> AbstractContextManager[None]:
         """Leave out batches without rows where they have no answer to give."""
-        if answers_at_once(self._frame, self._output_mode):
+        if answers_at_once(self._frame, self._options.output_mode):
             return without_empty_batches(self._frame.sparkSession)
         return nullcontext()
 
@@ -240,7 +238,7 @@ class StreamRun:
         held = self._sink.facts
         if held.batch >= batch:
             if self._sink.replay(frame) != held.digest and held.batch == batch:
-                self._on_difference(batch)
+                self._options.on_difference(batch)
             return
         if self.renewal is not None:
             self.renewal.begin(batch)
@@ -254,11 +252,12 @@ class StreamRun:
         self._reach("sink_commit", batch)
 
     def _hold_to_time(self) -> None:
-        if self.on_dropped is not None and (rows := dropped_rows(self._begun)):
-            self.on_dropped(rows)
+        on_dropped = self._options.on_dropped
+        if on_dropped is not None and (rows := dropped_rows(self._begun)):
+            on_dropped(rows)
 
     def _raise_watermark(self, batch: int) -> None:
-        if (bound := self.bound(batch)) is not None:
+        if (bound := self._options.bound(batch)) is not None:
             raise_watermark(self._begun, bound)
 
     @property

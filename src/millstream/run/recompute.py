@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
-from millstream.build.build import Snapshots, answer
+from millstream.build.build import build
 from millstream.build.frontier import frontier_at
+from millstream.build.inputs import Snapshots
 from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
-from millstream.operators.state.aside import setting_aside, stopping
+from millstream.operators.build_context import BuildOptions
 from millstream.run.idle import may_go_on
 from millstream.serve.changes import Changes
 
@@ -113,16 +114,17 @@ class RecomputeRun:
         if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
             self._pass_time({name: table.version() for name, table in tables.items()})
             return False
-        read = Snapshots(self._graph, self._spark, self._home)
-        read.versions.update({name: table.version() for name, table in tables.items()})
+        versions = {name: table.version() for name, table in tables.items()}
+        read = Snapshots(self._graph, self._spark, self._home, versions)
         batch = self.facts.batch + 1
         reach("batch_planned", self._home.path, self.name, batch)
-        has_quarantine = not isinstance(self._sink, Changes)
-        with setting_aside(self._home.aside(self.name)) if has_quarantine else stopping():
-            frame = answer(self._graph, self.name, read)
+        options = BuildOptions(aside=self._home.aside(self.name))
+        if isinstance(self._sink, Changes):
+            options = BuildOptions(stops_if_raised=True)
+        frame = build(self._graph, self.name, read, options).frame
         staged = self._sink.stage(frame, batch)
         reach("batch_staged", self._home.path, self.name, batch)
-        told = self._published(read.versions)
+        told = self._published(versions)
         self._sink.published = lambda _: told
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
         reach("sink_commit", self._home.path, self.name, batch)

@@ -13,22 +13,22 @@ from millstream.checkpoint import CheckpointLog
 from millstream.errors import ReferenceColumnsError, UserCodeError
 from millstream.lake.durable import sync_file, sync_folder, write_durably
 from millstream.observe import Event
-from millstream.operators.reference import bound_by
 from millstream.run.query import StreamRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.build.build import Built
     from millstream.lake.home import Home
     from millstream.operators.reference import Reference
     from millstream.plan import Query
     from millstream.run.supervise import Running
 
-    Build = Callable[[], DataFrame]
+    Build = Callable[["References"], Built]
+    """Builds a query over the reference rows that it is to read."""
 
 _LOOK_EVERY_S = 1.0
 _AGAIN_AFTER_S = 60.0
@@ -53,8 +53,6 @@ class Renewal:
 
     references: References
     build: Build
-    within: Callable[[], AbstractContextManager[object]]
-    """What holds while functions are called to build it."""
 
     @staticmethod
     def of(
@@ -62,25 +60,21 @@ class Renewal:
         home: Home,
         spark: SparkSession,
         build: Build,
-        within: Callable[[], AbstractContextManager[object]],
         tell: Callable[[Event], None],
-    ) -> tuple[DataFrame, Renewal | None]:
-        """Build a query; give with it how it is renewed, if it is a stream with reference data."""
-        if query.kind == "recompute":
-            return build(), None
+    ) -> tuple[Built, Renewal | None]:
+        """Build a stream; return with it how it is renewed, if it has reference data."""
         log = CheckpointLog(home.checkpoint(query.name))
 
         def tell_error(error: UserCodeError) -> None:
             tell(Event("not_renewed", query.name, error=error))
 
         references = References(home.references(query.name), log, spark, tell_error)
-        frame = references.built(build)
-        return frame, Renewal(references, build, within) if references.is_used else None
+        built = references.built(build)
+        return built, Renewal(references, build) if references.is_used else None
 
     def frame(self) -> DataFrame:
         """Build the query over the rows that it is to read from now on."""
-        with self.within():
-            return self.references.built(self.build)
+        return self.references.built(self.build).frame
 
     def begin(self, batch: int) -> None:
         """Take note that a batch begins."""
@@ -105,13 +99,12 @@ class References:
         self._look_at = 0.0
         self._paused: dict[str, float] = {}
 
-    def built(self, build: Build) -> DataFrame:
+    def built(self, build: Build) -> Built:
         """Build a query over the newest reference rows, or those of the batch to be retried."""
         self._asked = {}
         if is_retried := self._is_retried:
             self._fresh = {}
-        with bound_by(self):
-            frame = build()
+        built = build(self)
         known = self._bound | self._fresh
         # What only a retried batch has seen may be asked for again, if the edit is undone.
         bound = {name: one for name, one in known.items() if is_retried or name in self._asked}
@@ -120,7 +113,7 @@ class References:
             self._write()
         self._fresh = {}
         self._clear()
-        return frame
+        return built
 
     def bind(self, reference: Reference) -> DataFrame:
         """Give the rows of the version that the query reads from now on.

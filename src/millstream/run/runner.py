@@ -2,85 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming.readwriter import DataStreamWriter
-from pyspark.sql.types import StructType
 
-from millstream.build.build import Snapshots, Streams, answer, hold_rules, hold_to_declaration
 from millstream.build.failure import explain, is_python_late
-from millstream.build.frontier import StreamFrontier, following
-from millstream.build.operator import made_by, unfit_operators
-from millstream.build.states import hold_to_states
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import (
-    FaultsError,
-    NothingLandedError,
-    OvertakenError,
-    QueryStoppedError,
-)
+from millstream.errors import OvertakenError, QueryStoppedError
 from millstream.lake.delta import facts_of
-from millstream.lake.enforce import Shape, open_table
-from millstream.lake.table import TableSink, open_table_sink
 from millstream.lake.trouble import Trouble, record_troubles
 from millstream.landing.inbox import Inbox
-from millstream.landing.land import Landing, LandingSink
-from millstream.model.dataset import Receiving, Serve, Source, SparkSink
+from millstream.model.dataset import Receiving, Source
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
-from millstream.operators.state.aside import setting_aside, stopping
-from millstream.operators.state.hold import noting_holds
-from millstream.run.alerts import Alerts, hold_to_alert
+from millstream.run.alerts import Alerts
 from millstream.run.files import ReadFiles
-from millstream.run.idle import IdleSources, InputWatermark, machine_clock
-from millstream.run.query import StreamRun
+from millstream.run.idle import IdleSources
+from millstream.run.opening import Opening
 from millstream.run.reception import Reception
-from millstream.run.recompute import RecomputeRun
-from millstream.run.references import Renewal, is_outdated
-from millstream.run.rehearse import hold_to_mode
-from millstream.run.serve import ServeRun, hold_to_sinks
+from millstream.run.references import is_outdated
 from millstream.run.slots import refuse_if_tasks_would_wait
-from millstream.run.supervise import DEFAULT, Restart, Supervised
-from millstream.serve.changes import ChangeLog, Changes
-from millstream.serve.stores import Served
+from millstream.run.supervise import Supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from millstream.errors import MillstreamError
     from millstream.lake.lease import Lease
-    from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.plan import Query
-    from millstream.run.query import Launch
+    from millstream.run.opening import RunnerOptions
 
 _LOOK_EVERY_S = 0.02
 _TRIES = 4
 """How often Python may be late in a script, on a machine that has much else to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a run is to be carried out."""
-
-    trigger: Trigger | None = None
-    """Overrides what the datasets say."""
-    restart: Restart = DEFAULT
-    fail_fast: bool = False
-    """Stop everything at the first query that stops for good."""
-    launch: Launch = DataStreamWriter.start
-    """How a query is started: by the clock of the machine, unless a test brings its own."""
-    now: Callable[[], datetime] = machine_clock
-    """That clock."""
 
 
 class Runner:
@@ -92,17 +51,15 @@ class Runner:
         queries: Sequence[Query],
         spark: SparkSession,
         lease: Lease,
-        manner: Manner,
+        options: RunnerOptions,
         tell: Callable[[Event], None],
     ) -> None:
         self._graph, self._plan, self._spark, self._lease = graph, queries, spark, lease
-        self._home, self._manner, self._tell = lease.home, manner, tell
-        self._streams = Streams(graph, spark, lease.home)
+        self._home, self._options, self._tell = lease.home, options, tell
+        self._opening = Opening(graph, spark, lease, options, tell)
         self._files = ReadFiles(queries, lease.home, tell)
-        self._sinks: dict[str, LandingSink] = {}
-        self._idle = IdleSources(manner.now)
+        self._idle = IdleSources(options.now)
         self._receptions: list[Reception] = []
-        self._served: list[Served] = []
         self._alerts = Alerts(graph, lease, tell)
         self._troubles: dict[str, Trouble] | None = None
         self.queries: list[Supervised] = []
@@ -113,14 +70,14 @@ class Runner:
         Raises:
             MillstreamError: Something does not fit; nothing was started.
         """
+        opening = self._opening
         for query in self._plan:
-            for source in self._read_directly(query):
-                source.connector.reach(self._spark, source.name, source.connector_at)
-            for sink in query.dataset.to if isinstance(query.dataset, Serve) else ():
-                sink.reach_sink(self._spark, query.name, query.dataset.at)
-            running = self._open(query)
-            self.queries.append(Supervised(query, running, self._trigger(query)))
-        refuse_if_tasks_would_wait(self.queries, self._read_directly, self._spark)
+            running = opening.open(query)
+            self.queries.append(Supervised(query, running, opening.trigger(query)))
+            if isinstance(query.dataset, Source):
+                log = CheckpointLog(self._home.checkpoint(query.name))
+                self._idle.add(opening.landings[query.name], query.dataset, log)
+        refuse_if_tasks_would_wait(self.queries, opening.read_directly, self._spark)
         self._alerts.open(self._plan)
 
     def start(self) -> None:
@@ -193,7 +150,7 @@ class Runner:
             if not supervised.is_over:
                 supervised.state = "stopped"
         self._record_troubles()
-        for served in self._served:
+        for served in self._opening.served:
             served.close()
         self._alerts.close()
         self._files.look(now=True)
@@ -220,139 +177,7 @@ class Runner:
 
     @property
     def _is_cut_short(self) -> bool:
-        return self._manner.fail_fast and any(s.state == "failed" for s in self.queries)
-
-    def _open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
-        if isinstance(query.dataset, Source):
-            return self._open_landing(query.dataset)
-        if isinstance(query.dataset, Serve):
-            return self._open_serve(query, query.dataset)
-        return self._open_table(query, query.dataset)
-
-    def _read_directly(self, query: Query) -> tuple[Source, ...]:
-        if isinstance(query.dataset, Source):
-            return (query.dataset,)
-        inputs = [self._graph.datasets[name] for name in query.after]
-        return tuple(i for i in inputs if isinstance(i, Source) and i.live)
-
-    def _refuse_if_nothing_landed(self, query: Query) -> None:
-        live = {source.name for source in self._read_directly(query)}
-        for name in query.after:
-            if name not in live and name not in self._home.tables:
-                raise NothingLandedError(query.name, reads=name)
-
-    def _open_landing(self, source: Source) -> StreamRun:
-        landing = Landing.of(source)
-        shape = Shape(
-            source.name,
-            landing.table_schema,
-            source.at,
-            partition_by=LandingSink.partition_by,
-            evolve=source.evolve,
-        )
-        table = open_table(self._home.table(source.name), shape, epoch=self._lease.epoch)
-        if source.expect.rules:
-            schema = StructType.fromJson(json.loads(table.schema))
-            hold_rules(source, self._spark.createDataFrame([], schema))
-        log = CheckpointLog(self._home.checkpoint(source.name))
-        followed = following(source, table, log)
-        staging = self._home.staging(source.name)
-        sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
-        self._sinks[source.name] = sink
-        self._idle.add(sink, source, log)
-        return self._stream(source, self._streams.raw(source), sink, "append")
-
-    def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
-        self._refuse_if_nothing_landed(query)
-        read = self._streams
-        if query.kind == "recompute":
-            read = Snapshots(self._graph, self._spark, self._home)  # type: ignore[assignment]
-        aside, build = self._home.aside(table.name), partial(answer, self._graph, table.name, read)
-        with noting_holds() as held, setting_aside(aside) as functions:
-            frame, renewal = Renewal.of(
-                query, self._home, self._spark, build, partial(setting_aside, aside), self._tell
-            )
-        hold_to_declaration(table, frame)
-        hold_to_alert(self._graph, table, frame)
-        if query.kind == "stream":
-            hold_to_mode(table, frame, table.mode)
-            hold_to_states(functions.states, table, self._home)
-        epoch, may_raise = self._lease.epoch, functions.calls_functions
-        sink = open_table_sink(table, frame, self._home, epoch=epoch, may_raise=may_raise)
-        if query.kind == "recompute":
-            return RecomputeRun(query, self._graph, self._spark, self._home, sink)
-        log = CheckpointLog(self._home.checkpoint(table.name))
-        self._streams.orders.note(table.name, frame, held)
-        sink.published = StreamFrontier(table, frame, self._streams.orders, log, held)
-        return self._stream(table, frame, sink, table.mode).renewed_by(renewal)
-
-    def _open_changes(self, query: Query, serve: Serve) -> RecomputeRun:
-        frame = answer(self._graph, serve.name, Snapshots(self._graph, self._spark, self._home))
-        hold_to_sinks(serve, frame)
-        log = ChangeLog.begin(self._home, serve.name)
-        changes = Changes(self._serve_to(serve, frame, log), log)
-        return RecomputeRun(query, self._graph, self._spark, self._home, changes)
-
-    def _serve_to(self, serve: Serve, frame: DataFrame, log: CheckpointLog | ChangeLog) -> Served:
-        served = Served(
-            serve, self._graph.app, frame, log, self._lease, lambda n: self._differs(serve.name, n)
-        )
-        self._served.append(served)
-        served.open()
-        return served
-
-    def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun | RecomputeRun:
-        self._refuse_if_nothing_landed(query)
-        serve = replace(serve, to=self._graph.sinks_of(serve))
-        if query.kind == "recompute":
-            return self._open_changes(query, serve)
-        trigger = self._trigger(query)
-        build = partial(answer, self._graph, serve.name, self._streams.triggered(trigger))
-        with made_by(self._graph) as made, noting_holds() as held, stopping() as functions:
-            frame, renewal = Renewal.of(query, self._home, self._spark, build, stopping, self._tell)
-        hold_to_sinks(serve, frame)
-        hold_to_states(functions.states, serve, self._home)
-        said = self._graph.trigger_of(serve)
-        FaultsError.raise_for(unfit_operators(serve, trigger, said, frame, made))
-        hold_to_mode(serve, frame, serve.mode_in(trigger))
-        log = CheckpointLog(self._home.checkpoint(serve.name))
-        if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
-            return ServeRun(serve, serve.to[0], frame, log, self._manner.launch)
-        served = self._serve_to(serve, frame, log)
-        served.published = StreamFrontier(serve, frame, self._streams.orders, log, held)
-        running = self._stream(serve, frame, served, serve.mode or "append")
-        return running.renewed_by(renewal)
-
-    def _differs(self, name: str, batch: int) -> None:
-        told = f"batch {batch} gave other rows when it was retried; the first ones stand"
-        self._tell(Event("differs", name, told))
-
-    def _stream(
-        self,
-        dataset: Source | Table | Serve,
-        frame: DataFrame,
-        sink: LandingSink | TableSink | Served,
-        mode: str,
-    ) -> StreamRun:
-        name, orders = dataset.name, self._streams.orders
-        log = CheckpointLog(self._home.checkpoint(name))
-        running = StreamRun(
-            frame,
-            sink,
-            output_mode=mode,
-            log=log,
-            on_difference=lambda batch: self._differs(name, batch),
-            launch=self._manner.launch,
-        )
-        if not isinstance(dataset, Source):
-            running.bound = InputWatermark.of(name, frame, orders)
-            running.on_dropped = orders.hold_to(dataset, frame)
-        return running
-
-    def _trigger(self, query: Query) -> Trigger:
-        if self._manner.trigger is not None:
-            return self._manner.trigger
-        return Trigger.parse(self._graph.trigger_of(query.dataset))
+        return self._options.fail_fast and any(s.state == "failed" for s in self.queries)
 
     def _start(self, supervised: Supervised) -> None:
         try:
@@ -366,9 +191,9 @@ class Runner:
     def _receive(self, query: Query) -> None:
         source = query.dataset
         if isinstance(source, Source) and isinstance(source.connector, Receiving):
-            place, sink = self._home.connector(source.name), self._sinks[source.name]
+            place, sink = self._home.connector(source.name), self._opening.landings[source.name]
             inbox = Inbox(place, epoch=self._lease.epoch, landed=lambda: sink.greatest_origin)
-            self._receptions.append(Reception(source, inbox, self._manner.restart, self._tell))
+            self._receptions.append(Reception(source, inbox, self._options.restart, self._tell))
 
     def _look_after(self, supervised: Supervised) -> None:
         if supervised.state == "waiting" and self._has_input(supervised.query):
@@ -407,7 +232,7 @@ class Runner:
         error = explain(failure, query=name, at=supervised.query.dataset.at, home=self._home)
         if isinstance(error, OvertakenError):
             raise error
-        if supervised.fail(error, self._manner.restart):
+        if supervised.fail(error, self._options.restart):
             pause = max(supervised.retry_at - time.monotonic(), 0)
             self._tell(Event("restarting", name, f"again in {pause:.0f} s", error))
             return

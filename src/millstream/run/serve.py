@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from millstream.build.build import hold_condition
 from millstream.checkpoint.health import make_ready
-from millstream.errors import ColumnMissingError, ColumnReservedError, StoreModeError
 from millstream.lake.log import Facts
-from millstream.model.dataset import DemandingSink, StoreSink, TypedSink
 from millstream.observe import Progress
 from millstream.run.query import spoken_of, triggered
-from millstream.serve.shape import GONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -108,47 +102,3 @@ class ServeRun:
         self.ask_to_stop()
         if self._query is not None:
             self._query.stop()
-
-
-def hold_to_sinks(serve: Serve, frame: DataFrame) -> None:
-    """Make sure that an answer has the columns that its sinks need.
-
-    Raises:
-        ColumnMissingError: It lacks one.
-        ColumnReservedError: The answer has a column Millstream keeps for itself.
-        RuleRefusedError: What is to be deleted is not a condition on the answer.
-        StoreModeError: A column is of a type that a sink cannot take.
-    """
-    for option, column in _needed(serve):
-        if column not in frame.columns:
-            dataset = f"serve {serve.name!r}"
-            raise ColumnMissingError(
-                option, column, dataset=dataset, columns=frame.columns, at=serve.at
-            )
-    _hold_types(serve, frame)
-    for sink in serve.to:
-        if isinstance(sink, StoreSink) and sink.delete_when:
-            hold_condition("delete_when", sink.delete_when, serve.name, serve.at, frame)
-    for column in frame.columns:
-        if column.startswith(GONE):
-            raise ColumnReservedError(column, table=serve.name, at=serve.at)
-
-
-def _hold_types(serve: Serve, frame: DataFrame) -> None:
-    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    for sink in serve.to:
-        for column, allowed in sink.types().items() if isinstance(sink, TypedSink) else ():
-            if kinds.get(column, allowed[0]) not in allowed:
-                why = f"records of this format are made of {column!r}, which is {kinds[column]}"
-                use = f"cast it to {' or '.join(allowed)}, or leave format= out"
-                raise StoreModeError("Kafka", serve=serve.name, why=why, use=use, at=serve.at)
-
-
-def _needed(serve: Serve) -> Iterator[tuple[str, str]]:
-    for sink in serve.to:
-        if isinstance(sink, DemandingSink):
-            yield from (("format" if c == "value" else "key", c) for c in sink.columns())
-        if isinstance(sink, StoreSink):
-            yield from (("key", column) for column in sink.key)
-            if sink.newest_by:
-                yield "newest_by", sink.newest_by

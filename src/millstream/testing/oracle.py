@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalake import DeltaTable
 from pyspark.sql import Row
 
-from millstream.build.build import answer
+from millstream.build.build import build
 from millstream.errors import NotDeterministicError
 from millstream.lake.table import rows_let_in
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
-from millstream.operators.state.aside import setting_aside
 from millstream.testing.exact import exact
 from millstream.trial.batch import Settled, holds_back, is_open
 
@@ -114,8 +114,8 @@ class Oracle:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
             return self._frame(_landed(dataset, self._home, backwards=backwards))
-        with setting_aside(None):
-            frame = answer(self._graph, name, lambda n: self._computed(n, backwards=backwards))
+        read = partial(self._computed, backwards=backwards)
+        frame = build(self._graph, name, read).frame
         return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
 
     def _streamed(self, name: str) -> DataFrame:

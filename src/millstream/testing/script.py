@@ -22,7 +22,8 @@ from millstream.model.duration import parse_duration
 from millstream.model.graph import Graph
 from millstream.model.trigger import Trigger
 from millstream.plan import plan_fenced
-from millstream.run.runner import Manner, Runner
+from millstream.run.opening import RunnerOptions
+from millstream.run.runner import Runner
 from millstream.run.supervise import NEVER
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
@@ -294,7 +295,7 @@ class Script:
             self._lease = Lease.acquire(self._home)
             trigger = Trigger("once") if once else None
             clock = self._clock
-            manner = Manner(
+            manner = RunnerOptions(
                 trigger, NEVER, fail_fast=True, launch=clock.start, now=lambda: clock.now
             )
             runner = Runner(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from millstream.build.build import Snapshots, answer
+from millstream.build.build import build
+from millstream.build.inputs import Snapshots
 from millstream.errors import (
     BacktestTimeError,
     LiveInBatchError,
@@ -23,8 +23,7 @@ from millstream.lake.frontier import NOTHING_YET, least, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.lake.table import rows_let_in
 from millstream.model.dataset import Source, Table, View
-from millstream.operators.state.aside import setting_aside
-from millstream.operators.state.frontier import behind_us, complete_to, frontier_us
+from millstream.operators.build_context import BuildOptions, of_watermark
 from millstream.spark.nodes import has_windows
 from millstream.trial.batch import is_beyond
 
@@ -87,8 +86,7 @@ class History:
         sources = self._sources(name)
         since, until = self._span(sources)
         period = per or suitable_period(since, until)
-        with self._as_complete(sources):
-            frame = self._computed(name)
+        frame, _ = self._computed(name, BuildOptions(complete_us=self._complete_us(sources)))
         chosen = time_column(name, frame.schema, by, [s.event_time or "" for s in sources])
         time = _time(frame, chosen) if chosen else F.lit(None).cast("timestamp")
         counted = frame.groupBy(F.date_trunc(period, time).alias("at")).count().orderBy("at")
@@ -121,12 +119,12 @@ class History:
                 raise NothingLandedError(name, reads=source.name)
         return sources
 
-    def _as_complete(self, sources: Sequence[Source]) -> Any:
-        """Take rows to be complete as far as they are, so that nothing is told before its time."""
+    def _complete_us(self, sources: Sequence[Source]) -> float:
+        """Return up to when rows are complete, so that nothing is answered before its time."""
         told = least(facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time)
         if told is None:
-            return nullcontext()
-        return complete_to(0 if told == NOTHING_YET else watermark_ms(told))
+            return math.inf
+        return of_watermark(0 if told == NOTHING_YET else watermark_ms(told))
 
     def _span(self, sources: Sequence[Source]) -> tuple[datetime | None, datetime | None]:
         """Say when the first and the last event was."""
@@ -138,25 +136,31 @@ class History:
                 ends += [moment.astimezone(UTC) for moment in row.values() if moment]
         return (min(ends), max(ends)) if ends else (None, None)
 
-    def _computed(self, name: str) -> DataFrame:
-        dataset = self._graph.datasets[name]
+    def _computed(self, name: str, options: BuildOptions) -> tuple[DataFrame, int]:
+        """Return what a reader of a dataset is given, and by how much it is behind."""
+        dataset, behind_us = self._graph.datasets[name], [0]
         if isinstance(dataset, Source):
-            return self._landed(name)
-        with setting_aside(None):
-            frame = answer(self._graph, name, self._computed)
+            return self._landed(name), 0
+
+        def read(name: str) -> DataFrame:
+            frame, behind = self._computed(name, options)
+            behind_us.append(behind)
+            return frame
+
+        built = build(self._graph, name, read, options)
+        frame, behind = built.frame, max(*behind_us, built.behind_us)
         if isinstance(dataset, View) or dataset.mode in ("append", None):
-            frame = _closed(frame)
-        return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
+            frame = _closed(frame, options.complete_us, behind)
+        return (rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame), behind
 
 
-def _closed(frame: DataFrame) -> DataFrame:
+def _closed(frame: DataFrame, complete_us: float, behind_us: int) -> DataFrame:
     """Leave out windows that a stream still keeps open, as far as rows say which they are of."""
-    passed_us = frontier_us()
-    if passed_us == math.inf or not has_windows(frame):
+    if complete_us == math.inf or not has_windows(frame):
         return frame
-    if passed_us == -math.inf:
+    if complete_us == -math.inf:
         return frame.limit(0)
-    return frame.where(~is_beyond(frame, int(passed_us) - behind_us(), if_unknown=False))
+    return frame.where(~is_beyond(frame, int(complete_us) - behind_us, if_unknown=False))
 
 
 def suitable_period(since: datetime | None, until: datetime | None) -> str:

@@ -16,15 +16,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from millstream.build.build import Snapshots, answer, hold_to_declaration
+from millstream.build.build import build
+from millstream.build.checks import table_faults
+from millstream.build.inputs import Snapshots
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import LiveInBatchError, NothingLandedError
+from millstream.errors import FaultsError, LiveInBatchError, NothingLandedError
 from millstream.lake.lease import Lease
 from millstream.lake.table import open_table_sink, rows_let_in
 from millstream.lake.travel import read_table
 from millstream.model.dataset import Source, Table
-from millstream.operators.state.aside import setting_aside
-from millstream.operators.state.frontier import complete_to
+from millstream.operators.build_context import BuildOptions, of_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,26 +145,24 @@ class Settled:
         if {_KEYED, _JOIN} & {*log.operators}:
             # When a pattern, or a row without a partner, is final, the row does not tell; the
             # answer up to the watermark does.
-            with complete_to(log.watermark_ms) as behind, setting_aside(None):
-                rows = rows_let_in(answer(self._graph, table.name, self), table.expect)
-            self.behind_us[table.name] = max(behind, default=0)
-            return rows
+            options = BuildOptions(complete_us=of_watermark(log.watermark_ms))
+            built = build(self._graph, table.name, self, options)
+            self.behind_us[table.name] = built.behind_us
+            return rows_let_in(built.frame, table.expect)
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
-            return rows_let_in(answer(self._graph, table.name, self), table.expect)
+            return rows_let_in(build(self._graph, table.name, self).frame, table.expect)
         return self._stored(table.name)
 
 
 def _compute(
     graph: Graph, table: Table, read: _LandedAndComputed, into: Home, epoch: int
 ) -> BatchTable:
-    with setting_aside(into.aside(table.name)) as functions:
-        frame = answer(graph, table.name, read)
-    hold_to_declaration(table, frame)
-    may_raise = functions.calls_functions
-    sink = open_table_sink(table, frame, into, epoch=epoch, may_raise=may_raise)
+    built = build(graph, table.name, read, BuildOptions(aside=into.aside(table.name)))
+    FaultsError.raise_for(tuple(table_faults(table, built.frame)))
+    sink = open_table_sink(table, built.frame, into, epoch=epoch, may_raise=built.may_raise)
     batch = sink.facts.batch + 1
-    sink.commit(sink.stage(frame, batch), batch, "batch")
+    sink.commit(sink.stage(built.frame, batch), batch, "batch")
     totals = sink.facts.counts
     return BatchTable(table.name, totals["written"], totals["quarantined"])
 

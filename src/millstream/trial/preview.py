@@ -9,11 +9,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F
 
-from millstream.build.build import answer, hold_rules, hold_to_declaration
+from millstream.build.build import build
+from millstream.build.checks import rule_faults, table_faults
 from millstream.build.failure import explain
+from millstream.errors import FaultsError
 from millstream.lake.table import rows_let_in
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
+from millstream.operators.build_context import BuildOptions
 from millstream.trial.sample import Bounds, Sample, hold, take_sample
 
 if TYPE_CHECKING:
@@ -94,13 +97,14 @@ class _Stage:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
             columns = Landing.of(dataset).schema.to_ddl()
-            hold_rules(dataset, self._spark.createDataFrame([], columns))
+            empty = self._spark.createDataFrame([], columns)
+            FaultsError.raise_for(tuple(rule_faults(dataset, empty)))
             sample = take_sample(dataset, self._spark, self._home, self._bounds)
             self.samples[name] = sample
             return sample.rows
-        frame = answer(self._graph, name, self.rows)
+        frame = build(self._graph, name, self.rows, BuildOptions(stops_if_raised=True)).frame
         if not isinstance(dataset, Table):
             return frame
-        hold_to_declaration(dataset, frame)
+        FaultsError.raise_for(tuple(table_faults(dataset, frame)))
         self._answers.append((dataset, frame))
         return rows_let_in(frame, dataset.expect)

@@ -15,7 +15,7 @@ from tests.operators.state.apps import CAST, changed_state, quiet_app, visits_ap
 from tests.operators.state.chance import COLUMNS, counted, visits
 
 import millstream as ms
-from millstream.build.states import hold_to_states, read_state
+from millstream.build.states import keep_states, read_state
 from millstream.errors import (
     DeclarationError,
     StateChangedError,
@@ -307,8 +307,8 @@ def test_state_that_an_earlier_version_laid_out_otherwise_is_refused(home: Path)
     text = r'v2 {"operatorPropertiesJson":"[{\"stateName\":\"NAME\"}]"}'
     for name in ("kept_resumed", "keys", "dues_of_theirs"):
         described.write_text(text.replace("NAME", name))
-        hold_to_states((), query, place)
+        keep_states((), query, place)
     described.write_text(text.replace("NAME", "dues"))
 
     with pytest.raises(StateChangedError, match="an earlier Millstream wrote it"):
-        hold_to_states((), query, place)
+        keep_states((), query, place)

@@ -15,11 +15,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from millstream.errors import UnboundedStateError
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
+from millstream.operators.build_context import Hold, notes
 from millstream.operators.columns import quoted, typed, types_of
-from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import KEY, run_keyed
-from millstream.operators.state.forever import keep_forever
-from millstream.operators.state.hold import hold_for
 from millstream.operators.state.parts import Turn
 from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
 
@@ -130,11 +128,11 @@ class AsOf:
             _told(self._keyed, self.sides.on, self.sides.right_time, side=1)
         )
         if left.isStreaming:
-            note(self._kept(call, at))
+            notes().states.append(self._kept(call, at))
         joined = run_keyed(both, Latest(self.age_us, self.is_inner), _ANSWERS)
-        hold_for(timedelta())
+        notes().holds.append(Hold(timedelta()))
         if left.isStreaming and self.age_us is None:
-            keep_forever(partial(_unbounded, call=call, at=at))
+            notes().forever.append(partial(_unbounded, call=call, at=at))
         return joined.select(
             from_text(_EVENT, left, left.columns).alias("l"), self._reference().alias("r")
         ).select("l.*", *self._added())

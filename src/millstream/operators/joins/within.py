@@ -113,8 +113,8 @@ def join_within(
 def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
     from pyspark.sql import functions as F
 
+    from millstream.operators.build_context import Hold, notes
     from millstream.operators.columns import quoted
-    from millstream.operators.state.hold import hold_for
 
     is_stream, there = sides.left.isStreaming, _there(sides)
     left, right = (
@@ -129,7 +129,7 @@ def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
         meets &= _equal(key, how)
     pairs = left.alias("l").join(right.alias("r"), meets, "leftsemi" if how == "semi" else how)
     if is_stream:
-        hold_for(timedelta(microseconds=bound.waits_us))
+        notes().holds.append(Hold(timedelta(microseconds=bound.waits_us)))
     elif how != "semi":
         pairs = _final(pairs, sides, bound)
     return pairs.select(*_columns(sides, bound, how))
@@ -164,10 +164,10 @@ def _final(pairs: DataFrame, sides: Sides, bound: Bound) -> DataFrame:
     """Leave out rows without a partner that a stream with this watermark still keeps."""
     from pyspark.sql import functions as F
 
+    from millstream.operators.build_context import complete_us
     from millstream.operators.columns import quoted
-    from millstream.operators.state.frontier import frontier_us
 
-    frontier = frontier_us() - _behind(sides)
+    frontier = complete_us() - _behind(sides)
     left, right = (quoted(_there(sides), side) for side in "lr")
     if math.isinf(frontier):
         return pairs if frontier > 0 else pairs.where(left & right)
@@ -211,15 +211,15 @@ def _told(
     sides: Sides, name: str, side: Literal["left", "right"], bound: Bound, *, is_time: bool
 ) -> dict[str, object]:
     """What Spark is told of a column: it takes two event times in one row for a fault."""
+    from millstream.operators.build_context import complete_us, notes
     from millstream.operators.event_time import WATERMARK
-    from millstream.operators.state.frontier import fall_behind, frontier_us
 
     rows = sides.left if side == "left" else sides.right
     told = dict(rows.schema[name].metadata or {})
     if not is_time:
         told.pop(WATERMARK, None)
         told.pop(_BEHIND, None)
-    elif not rows.isStreaming and not math.isinf(frontier_us()):
+    elif not rows.isStreaming and not math.isinf(complete_us()):
         told[_BEHIND] = _behind(sides) + bound.waits_us
-        fall_behind(_behind(sides) + bound.waits_us)
+        notes().behind_us.append(_behind(sides) + bound.waits_us)
     return told

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from millstream.operators.build_context import Hold, notes
 from millstream.operators.columns import quoted
 from millstream.operators.patterns.automaton import Automaton
 from millstream.operators.patterns.kept import kept_of
@@ -14,9 +15,7 @@ from millstream.operators.patterns.keyed import ANSWERS, Matcher
 from millstream.operators.patterns.program import compiled
 from millstream.operators.patterns.rows import Looked
 from millstream.operators.patterns.selection import STEPS, Selection
-from millstream.operators.state.aside import note
 from millstream.operators.state.buckets import run_keyed
-from millstream.operators.state.hold import hold_for
 from millstream.operators.state.text import JSON
 
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ def found(
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
     matcher = Matcher(Automaton(program, skip), {n: numbers[n] for n in steps})
     if rows.isStreaming:
-        note(kept_of(looked, skip, carried, at))
+        notes().states.append(kept_of(looked, skip, carried, at))
     told = run_keyed(looked.prepared(carried), matcher, ANSWERS)
-    hold_for(pattern.within)
+    notes().holds.append(Hold(pattern.within))
     key_type = StructType([rows.schema[name] for name in pattern.key])
     row_type = StructType([rows.schema[name] for name in carried])
     by_step = StructType()

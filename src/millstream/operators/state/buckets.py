@@ -26,9 +26,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
+from millstream.operators.build_context import complete_us, of_watermark
 from millstream.operators.state.ahead import Ahead
 from millstream.operators.state.aside import Raised, put
-from millstream.operators.state.frontier import frontier_us, of_watermark
 from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS, Head, Keys, Part, part_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run_keyed(
     if not rows.isStreaming:
         rows = rows if initial is None else rows.unionByName(initial)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY)
-        run = _Whole(keyed, to_arrow_schema(answers), frontier_us(), keeping)
+        run = _Whole(keyed, to_arrow_schema(answers), complete_us(), keeping)
         return ordered.mapInArrow(run, answers)
     return (
         _bucketed(rows)

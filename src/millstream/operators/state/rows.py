@@ -19,13 +19,11 @@ from millstream.errors import (
 )
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
+from millstream.operators.build_context import Hold, build_context, notes
 from millstream.operators.columns import quoted
-from millstream.operators.state.aside import around
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
-from millstream.operators.state.forever import keep_forever
-from millstream.operators.state.hold import hold_for
 from millstream.operators.state.kind import is_plain
 from millstream.operators.state.text import NULLS, as_key
 
@@ -49,7 +47,7 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
     Raises:
         DeclarationError: The rows do not fit what is declared.
     """
-    declared, surroundings = stateful.declared, around()
+    declared, context = stateful.declared, build_context()
     key, columns = _schema(declared, rows, declared.key), _schema(declared, rows, rows.columns)
     time = _time(declared, rows)
     keeps_time = not rows.isStreaming or _has_clock(declared, rows, time)
@@ -59,14 +57,14 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         key,
         columns,
         streams=rows.isStreaming,
-        tolerates=surroundings is not None and not surroundings.raises,
+        tolerates=context is not None and not context.options.stops_if_raised,
         keeps_time=keeps_time,
     )
     clock = "ProcessingTime" if declared.clock == "processing" else "EventTime"
     keeping = Keeping(
         name_in_checkpoint(declared.name),
         clock if keeps_time else "None",  # type: ignore[arg-type]
-        surroundings.enter(KeptState(declared.name, key, declared.state)) if surroundings else None,
+        context.note_function(KeptState(declared.name, key, declared.state)) if context else None,
     )
     ready = _ready(declared, rows, time)
     initial = _initial(stateful, rows) if stateful.initial else None
@@ -75,9 +73,11 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         ready = ready.crossJoin(F.broadcast(end))
         initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
     elif declared.order == "event":
-        hold_for(timedelta(), keeps_times=False)
+        notes().holds.append(Hold(timedelta(), keeps_times=False))
     if rows.isStreaming and not declared.is_bounded:
-        keep_forever(lambda by: StateKeptForeverError(declared.name, dataset=by, at=declared.at))
+        notes().forever.append(
+            lambda by: StateKeptForeverError(declared.name, dataset=by, at=declared.at)
+        )
     if is_plain(declared.emits):
         return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
     told = run_keyed(ready, calls, _ANSWERS, keeping, initial)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
-
-from millstream.declare import SqlFunction
-from millstream.errors import Location, TriggerOperatorError, relative
+from millstream.errors import Location, TriggerOperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import FrameType
+
+    from pyspark.sql import DataFrame
 
     from millstream.model.dataset import Serve
-    from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger
 
     Made = Sequence[tuple[Location, DataFrame]]
@@ -78,28 +73,6 @@ _OPERATORS = {
     )
     for name in names.split()
 }
-
-
-@contextmanager
-def made_by(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
-    """Take note of every DataFrame that a line or a query of the app makes, in this order."""
-    files = {dataset.at.file for dataset in graph.declared}
-    made: list[tuple[Location, DataFrame]] = []
-
-    def look(frame: FrameType, event: str, value: Any) -> None:
-        if event != "return" or not isinstance(value, DataFrame) or frame.f_back is None:
-            return
-        if frame.f_code is SqlFunction.__call__.__code__:
-            made.append((frame.f_locals["self"].place(1), value))
-        elif (file := relative(frame.f_back.f_code.co_filename)) in files:
-            made.append((Location(file, frame.f_back.f_lineno), value))
-
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        yield made
-    finally:
-        sys.setprofile(before)
 
 
 def unfit_operators(

@@ -13,8 +13,8 @@ from tests.apps import READING, timed
 import millstream as ms
 from millstream.lake.home import Home
 from millstream.loading import load
-from millstream.run.rehearse import rehearse
 from millstream.systems.memory.source import Memory
+from millstream.trial.rehearse import rehearse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,121 @@
+"""What operators inside a user's function ask of the code that calls it, and note for it.
+
+The one context variable of Millstream: the user's own function stands between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import timedelta
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from millstream.errors import MillstreamError
+    from millstream.model.state import Kept, KeptState
+    from millstream.operators.reference import Reference
+
+    MakeWarning = Callable[[str], MillstreamError]
+    """Makes a warning about the dataset of this name."""
+
+
+class References(Protocol):
+    """Decides which version of its reference rows a query reads."""
+
+    def bind(self, reference: Reference) -> DataFrame:
+        """Return the rows of the version that is to be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How an answer is built."""
+
+    aside: Path | None = None
+    """The folder for rows that a function of a key raises on; None leaves them out."""
+    stops_if_raised: bool = False
+    """Whether such a row stops the query: it has no quarantine to put the row into."""
+    complete_us: float = math.inf
+    """Up to which event time a batch has all rows: to their end, or to a stream's watermark."""
+    references: References | None = None
+    """None: reference rows are read as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How long an operator keeps a row beyond the watermark before it gives what came of it."""
+
+    longest: timedelta
+    """None stems from more than so long before the watermark."""
+    keeps_times: bool = True
+    """Whether times in its rows are those of its events; a function of the user's gives any."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildNotes:
+    """What operators note while an answer is built, in the order of their calls."""
+
+    states: list[Kept] = field(default_factory=list)
+    """What functions of keys and operators keep."""
+    holds: list[Hold] = field(default_factory=list)
+    behind_us: list[int] = field(default_factory=list)
+    """By how much the rows of operators are older than `complete_us`."""
+    forever: list[MakeWarning] = field(default_factory=list)
+    """Warnings about state that is never forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """One call of a user's function."""
+
+    inputs: Sequence[DataFrame] = ()
+    """What the function is called with."""
+    options: BuildOptions = field(default_factory=BuildOptions)
+    notes: BuildNotes = field(default_factory=BuildNotes)
+
+    def note_function(self, state: KeptState) -> str | None:
+        """Note a function of a key; return the folder for rows that it raises on, if any."""
+        self.notes.states.append(state)
+        return f"{self.options.aside}/{len(self.notes.states)}" if self.options.aside else None
+
+
+_CONTEXT: ContextVar[BuildContext | None] = ContextVar("build_context", default=None)
+
+
+def build_context() -> BuildContext | None:
+    """Return the context; None if the user calls the function: in a notebook, or in a test."""
+    return _CONTEXT.get()
+
+
+def notes() -> BuildNotes:
+    """Return where to note things; without a context, nobody reads them."""
+    context = _CONTEXT.get()
+    return context.notes if context else BuildNotes()
+
+
+def complete_us() -> float:
+    """Return up to which event time a batch that is built now has all rows, in microseconds."""
+    context = _CONTEXT.get()
+    return context.options.complete_us if context else math.inf
+
+
+@contextmanager
+def calling(context: BuildContext) -> Iterator[None]:
+    """Set the context for the length of a call."""
+    token = _CONTEXT.set(context)
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+def of_watermark(watermark_ms: int) -> float:
+    """Return up to which event time rows are complete at a watermark; at 0 there is none yet."""
+    return watermark_ms * 1000 if watermark_ms > 0 else -math.inf
