@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from millstream.operators import (
         Timer as Timer,
         absent as absent,
+        add_columns as add_columns,
         dedup as dedup,
         join_as_of as join_as_of,
         join_within as join_within,
@@ -76,6 +77,7 @@ _ROOMS = {
     "Timer": "operators",
     "Webhook": "systems.webhook.courier",
     "absent": "operators",
+    "add_columns": "operators",
     "dedup": "operators",
     "join_as_of": "operators",
     "join_within": "operators",

@@ -22,7 +22,6 @@ from millstream.errors import (
     relative,
 )
 from millstream.model.dataset import Source, View
-from millstream.model.state import KeptState
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
 from millstream.spark.words import words_of
 
@@ -50,6 +49,8 @@ class Built:
     frame: DataFrame
     states: tuple[Kept, ...]
     """What its functions of keys and its operators keep."""
+    may_raise: bool
+    """Whether it calls functions whose rows are put aside if they raise."""
     holds: tuple[Hold, ...]
     """How long its operators hold rows back."""
     behind_us: int
@@ -58,11 +59,6 @@ class Built:
     """Warnings about state that it never forgets."""
     made: Made
     """Which line made which DataFrame on the way to it, if asked for."""
-
-    @property
-    def may_raise(self) -> bool:
-        """Whether it calls functions of keys, which may raise on rows."""
-        return any(isinstance(state, KeptState) for state in self.states)
 
 
 def build(
@@ -87,6 +83,7 @@ def build(
     return Built(
         frame,
         tuple(notes.states),
+        bool(notes.raising),
         tuple(notes.holds),
         max(notes.behind_us, default=0),
         tuple(notes.forever),

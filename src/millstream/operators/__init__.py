@@ -1,5 +1,6 @@
 """DataFrame in, DataFrame out: what users call inside their functions."""
 
+from millstream.operators.add_columns import add_columns
 from millstream.operators.dedup import dedup
 from millstream.operators.joins.as_of import join_as_of
 from millstream.operators.joins.within import join_within
@@ -14,6 +15,7 @@ from millstream.operators.top import top_k
 __all__ = [
     "Timer",
     "absent",
+    "add_columns",
     "dedup",
     "join_as_of",
     "join_within",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.errors import MillstreamError
-    from millstream.model.state import Kept, KeptState
+    from millstream.model.state import Kept
     from millstream.operators.reference import Reference
 
     MakeWarning = Callable[[str], MillstreamError]
@@ -64,6 +64,8 @@ class BuildNotes:
 
     states: list[Kept] = field(default_factory=list)
     """What functions of keys and operators keep."""
+    raising: list[str] = field(default_factory=list)
+    """Functions whose rows are put aside if they raise."""
     holds: list[Hold] = field(default_factory=list)
     behind_us: list[int] = field(default_factory=list)
     """By how much the rows of operators are older than `complete_us`."""
@@ -80,10 +82,10 @@ class BuildContext:
     options: BuildOptions = field(default_factory=BuildOptions)
     notes: BuildNotes = field(default_factory=BuildNotes)
 
-    def note_function(self, state: KeptState) -> str | None:
-        """Note a function of a key; return the folder for rows that it raises on, if any."""
-        self.notes.states.append(state)
-        return f"{self.options.aside}/{len(self.notes.states)}" if self.options.aside else None
+    def note_raising(self, function: str) -> str | None:
+        """Note a function that may raise; return the folder for rows that it raises on, if any."""
+        self.notes.raising.append(function)
+        return f"{self.options.aside}/{len(self.notes.raising)}" if self.options.aside else None
 
 
 _CONTEXT: ContextVar[BuildContext | None] = ContextVar("build_context", default=None)

@@ -51,6 +51,7 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
     key, columns = _schema(declared, rows, declared.key), _schema(declared, rows, rows.columns)
     time = _time(declared, rows)
     keeps_time = not rows.isStreaming or _has_clock(declared, rows, time)
+    notes().states.append(KeptState(declared.name, key, declared.state))
     calls = Calls(
         declared,
         stateful.function,
@@ -64,7 +65,7 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
     keeping = Keeping(
         name_in_checkpoint(declared.name),
         clock if keeps_time else "None",  # type: ignore[arg-type]
-        context.note_function(KeptState(declared.name, key, declared.state)) if context else None,
+        context.note_raising(declared.name) if context else None,
     )
     ready = _ready(declared, rows, time)
     initial = _initial(stateful, rows) if stateful.initial else None
