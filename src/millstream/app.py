@@ -185,8 +185,11 @@ class App:
     @property
     def faults(self) -> tuple[MillstreamError, ...]:
         """Everything that is wrong with the declarations; found without Spark."""
+        return self._faults(places=True)
+
+    def _faults(self, *, places: bool) -> tuple[MillstreamError, ...]:
         bound = self.bound
-        refused, found = self._register.faults, check.faults(self._graph_of(bound))
+        refused, found = self._register.faults, check.faults(self._graph_of(bound), places=places)
         if refused:
             found = tuple(e for e in found if not self._follows(e))
         return (*bound.faults, *sorted((*refused, *found), key=check.place))
@@ -361,9 +364,13 @@ class App:
             **watchers,
         )
 
-    def raise_faults(self) -> None:
-        """Raise if anything is wrong with the declarations."""
-        FaultsError.raise_for(self.faults)
+    def raise_faults(self, *, places: bool = True) -> None:
+        """Raise if anything is wrong with the declarations.
+
+        Args:
+            places: Whether the places that sources read must exist; made-up rows need none.
+        """
+        FaultsError.raise_for(self._faults(places=places))
 
     def _graph_of(self, bound: Bound) -> Graph:
         return Graph(self.name, bound.declared, self._trigger)

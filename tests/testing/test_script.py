@@ -43,6 +43,18 @@ def visits() -> ms.App:
     return app
 
 
+def test_a_script_needs_no_folder_that_the_app_reads(stream: Stream) -> None:
+    app = ms.App("visits")
+    app.source(name="clicks")(lambda: ms.Files("/nowhere/at/all", schema="user STRING"))
+
+    with stream(app) as s:
+        s.send("clicks", user="ann")
+        s.drain()
+
+        assert s.verdicts("clicks") == {"ok": 1}
+    assert [fault.code for fault in app.faults] == ["PATH_MISSING"]
+
+
 def test_a_late_click_is_kept_aside(stream: Stream) -> None:
     with stream(visits()) as s:
         s.send("clicks", at="12:00:03", user="ann", page="/")

@@ -20,6 +20,7 @@ from millstream.check.sources import (
     event_times,
     idle_faults,
     live_receivers,
+    missing_places,
     refused_schemas,
     unbounded_event_times,
 )
@@ -63,9 +64,15 @@ WARNINGS: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (states_kep
 """What an app may run with all the same."""
 
 
-def faults(graph: Graph) -> tuple[MillstreamError, ...]:
-    """Find every fault of the graph, in the order of files and lines."""
-    found = [error for rule in RULES for error in rule(graph)]
+def faults(graph: Graph, *, places: bool = True) -> tuple[MillstreamError, ...]:
+    """Find every fault of the graph, in the order of files and lines.
+
+    Args:
+        graph: What is declared.
+        places: Whether the places that its sources read must exist; made-up rows need none.
+    """
+    rules = (*RULES, missing_places) if places else RULES
+    found = [error for rule in rules for error in rule(graph)]
     return tuple(sorted(found, key=place))
 
 

@@ -14,7 +14,7 @@ from millstream.errors import (
     SchemaError,
     WatermarkMissingError,
 )
-from millstream.model.dataset import Following, Receiving
+from millstream.model.dataset import Following, Placed, Receiving
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema, type_ddl
 
@@ -121,6 +121,13 @@ def live_receivers(graph: Graph) -> Iterator[LiveReceiverError]:
         if source.live and isinstance(source.connector, Receiving):
             kind = type(source.connector).__name__
             yield LiveReceiverError(source.name, connector=kind, at=source.at)
+
+
+def missing_places(graph: Graph) -> Iterator[MillstreamError]:
+    """Places that sources read and that do not exist on this machine."""
+    for source in graph.sources:
+        if isinstance(source.connector, Placed):
+            yield from source.connector.missing(source.name, source.connector_at)
 
 
 def connector_faults(graph: Graph) -> Iterator[MillstreamError]:

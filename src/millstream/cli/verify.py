@@ -35,7 +35,7 @@ def verify(  # noqa: PLR0913 - a command has the options it has
 ) -> None:
     """Prove that batch = stream = replay: other orders, other batches, crashes, restarts."""
     loaded = load(app, profile)
-    loaded.raise_faults()
+    loaded.raise_faults(places=False)
     proof = _proved(loaded, loaded.home(home), loaded.master(master), (runs, records, seed))
     if json:
         print(to_json(proof))

@@ -106,6 +106,15 @@ class Connector(Protocol):
 
 
 @runtime_checkable
+class Placed(Protocol):
+    """A connector that reads a place of this machine, which must exist before a run."""
+
+    def missing(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """Find what does not exist."""
+        ...
+
+
+@runtime_checkable
 class Receiving(Protocol):
     """A connector whose records cannot be asked for again: it hands them over as they come."""
 

@@ -74,7 +74,7 @@ def assert_prefix_consistent(
         NotPrefixConsistentError: A run shows a difference; the shortest script found is in it.
         NotDeterministicError: A function gives other rows for the same rows.
     """
-    app.raise_faults()
+    app.raise_faults(places=False)
     arrivals = arrivals_of(app.graph, rows)
     session = spark or open_session(app.name, master=resolve_master(None, code=None).value)
     prove(app, arrivals, session, runs=runs, seed=seed)

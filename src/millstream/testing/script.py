@@ -324,7 +324,7 @@ class Script:
         return sources[name]
 
     def _scripted(self, app: App) -> Graph:
-        app.raise_faults()
+        app.raise_faults(places=not self._is_scripted)
         graph = app.graph if self._serves else without_sinks(app.graph)
         if not self._is_scripted:
             return graph

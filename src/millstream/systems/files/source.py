@@ -52,12 +52,15 @@ class Files:
         csv = self.csv if self.format == "csv" else None
         return Codec(decoded, csv=csv, number_lines=True)
 
-    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
-        """A format or a path that does not exist, or an option that is not used."""
-        if self.format not in FORMATS:
-            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+    def missing(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A path that does not exist."""
         if "://" not in self.path and not (os.path.exists(self.path) or glob.glob(self.path)):
             yield PathMissingError(self.path, source=source, at=at)
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A format that does not exist, or an option that is not used."""
+        if self.format not in FORMATS:
+            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
         if self.csv.multiline and self.format in FORMATS and self.format != "csv":
             yield OptionUnusedError(
                 "csv.multiline",
