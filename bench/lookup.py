@@ -23,7 +23,7 @@ import psycopg
 import redis
 
 from bench.stores import KEYS, batch, ours
-from millstream.loading import load_without_spark
+from millstream.loading import load
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
 
@@ -113,7 +113,7 @@ def main() -> None:
         os.environ |= {"BENCH_SQLITE": path, "BENCH_POSTGRES": server.dsn}
         os.environ["BENCH_REDIS"] = cache.url
         (Path(folder) / "app.py").write_text(APP)
-        app = load_without_spark(f"{folder}/app.py")
+        app = load(f"{folder}/app.py")
         for sink in app.graph.served.values():
             ours(sink)(0, batch(0))
         hands = by_hand(path, server.dsn, cache.url)

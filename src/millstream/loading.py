@@ -11,7 +11,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.deferral import deferred
 from millstream.errors import (
     AppFileError,
     AppFileMissingError,
@@ -53,22 +52,6 @@ def load(path: str, profile: str | None = None) -> App:
     module = _import(file)
     _pickle_by_value(module)
     return _chosen(_only(file, name, module), file, profile)
-
-
-def load_without_spark(path: str, profile: str | None = None) -> App:
-    """Find the App of a file as `load` does, for its declarations alone: pyspark is not imported.
-
-    A file that uses pyspark while it is read, say for a schema, imports it all the same.
-    """
-    file, name = _split(path)
-    if file.is_dir():
-        return _of_folder(file, profile)
-    try:
-        with deferred("pyspark"):
-            return _chosen(_only(file, name, _import(file)), file, profile)
-    except AppFileError:
-        # What stood for pyspark may be the cause, so the real one has the word.
-        return load(path, profile)
 
 
 def _of_folder(folder: Path, profile: str | None) -> App:
@@ -119,7 +102,7 @@ def find_home(
     if file.is_dir():
         return _of_folder(file, profile).home(given)
     if (said := _said_plainly(file, name)) is None:
-        return load_without_spark(path or DEFAULT_FILE, profile).home(given)
+        return load(path or DEFAULT_FILE, profile).home(given)
     chosen = read_profile(file.parent, profile)
     FaultsError.raise_for(chosen.faults)
     code = Setting(said["home"], "code") if said.get("home") else None
@@ -143,7 +126,7 @@ def find_deployed(
         home = Home.at(given)
         home.verify_in_use()
         return home, None
-    app = load_without_spark(path or DEFAULT_FILE, profile)
+    app = load(path or DEFAULT_FILE, profile)
     app.raise_faults()
     home = app.home(given)
     home.verify(app.name)

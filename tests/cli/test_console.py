@@ -37,7 +37,7 @@ from millstream.cli.program import run_command
 interrupts = Interrupts()
 interrupts.install()
 code = run_command(["console", "--port", "0", *sys.argv[1:]], interrupts)
-engines = {"pyspark", "py4j", "pandas", "duckdb"} & set(sys.modules)
+engines = {"pandas", "duckdb"} & set(sys.modules)
 sys.exit(str(engines) if engines else code)
 """
 

@@ -182,7 +182,7 @@ def test_a_command_that_needs_no_engine_imports_none(words: str, home: Home) -> 
         "from millstream.cli.interrupt import Interrupts\n"
         "from millstream.cli.program import run_command\n"
         f"code = run_command({words.split()!r}, Interrupts())\n"
-        "slow = {'pyspark', 'py4j', 'pandas', 'numpy', 'pyarrow', 'duckdb', 'rich', 'sqlglot'}\n"
+        "slow = {'pandas', 'numpy', 'pyarrow', 'duckdb', 'rich', 'sqlglot'}\n"
         "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else code)"
     )
 

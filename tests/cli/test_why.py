@@ -15,7 +15,7 @@ from millstream.cli.why import show
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.log import Commit, Facts
-from millstream.loading import load_without_spark
+from millstream.loading import load
 from millstream.model.dataset import Table
 from millstream.plan.windows import Window, windows_of
 from millstream.views.why import SourceTimeView, WhyView, closing_of, slowest, speed_of, waiting_of
@@ -126,7 +126,7 @@ def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Ho
 
 
 def test_a_source_that_has_stopped_is_told(shop: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    graph = load_without_spark("app.py").graph
+    graph = load("app.py").graph
 
     show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) - timedelta(hours=3)))
     assert "    at its speed of late: about " in capsys.readouterr().out
@@ -143,7 +143,7 @@ def test_idle_is_advised_to_a_source_that_is_quiet_and_follows_the_clock(
     now = datetime.now(UTC)
 
     def is_advised(after: timedelta) -> bool:
-        show(WhyView.of(shop, load_without_spark("app.py").graph, "hours", now=now + after))
+        show(WhyView.of(shop, load("app.py").graph, "hours", now=now + after))
         hint = '    idle="10 minutes" on orders lets the clock go on without its rows\n'
         return hint in capsys.readouterr().out
 
@@ -215,7 +215,7 @@ def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
 def test_what_waits_for_more_is_told_to_people(
     shop: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    view = WhyView.of(shop, load_without_spark("app.py").graph, "sold")
+    view = WhyView.of(shop, load("app.py").graph, "sold")
     [source] = view.sources
     [waiting] = waiting_of(120 * MINUTE, NOON, source)
 

@@ -11,7 +11,7 @@ from millstream.cli.option import DEFAULT_FILE, AppFile, Json, ProfileName
 from millstream.cli.text import report_line
 from millstream.cli.trace import write_trace
 from millstream.errors import ExtraMissingError
-from millstream.loading import load_without_spark
+from millstream.loading import load
 from millstream.settings import TOKEN_VARIABLE, __version__, given_in
 from millstream.views.report import AppView
 from millstream.views.served import ConsoleView
@@ -38,7 +38,7 @@ def console(
         lacking = str(error.name)
         raise ExtraMissingError("console", module=lacking, extra="console") from error
 
-    loaded = load_without_spark(app, profile)
+    loaded = load(app, profile)
     loaded.raise_faults()
     said = given_in(None, TOKEN_VARIABLE)
     token = said.value if said else new_token()

@@ -8,7 +8,7 @@ import typer
 
 from millstream.cli.option import DEFAULT_FILE, AppFile, Exclude, Json, ProfileName, Select
 from millstream.errors import ArgumentRefusedError, closest
-from millstream.loading import load_without_spark
+from millstream.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def graph(
     from millstream.views.graph import GraphView
 
     write = _writer("json" if json else form)
-    loaded = load_without_spark(app, profile)
+    loaded = load(app, profile)
     loaded.raise_faults()
     print(write(GraphView.of(loaded.graph, loaded.graph.select(select, exclude))))
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of a dataset in a shell; with nothing if the app cannot be read."""
-    from millstream.loading import load_without_spark
+    from millstream.loading import load
 
     try:
-        graph = load_without_spark(context.params.get("app") or DEFAULT_FILE).graph
+        graph = load(context.params.get("app") or DEFAULT_FILE).graph
     except Exception:
         return []
     return [name for name in graph.datasets if name.startswith(incomplete)]
