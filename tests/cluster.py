@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyspark
 from tests.chaos.process import Process, descendants
+from tests.harness import HarnessError
 
-from millstream.errors import ClusterStartError
 from millstream.spark.java import find_java
 from millstream.testing.server import free_ports, last_words
 
@@ -112,7 +112,8 @@ class Cluster:
             except OSError:
                 pass
             if time.monotonic() > until:
-                raise ClusterStartError(last_words(self._log), log=str(self._log))
+                message = f"the cluster does not start, see {self._log}: {last_words(self._log)}"
+                raise HarnessError(message)
             time.sleep(0.1)
 
     @property

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import MarksMissingError, NameNotFoundError
+from tests.harness import HarnessError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,14 @@ def write_between_marks(document: Path, mark: str, text: str) -> None:
     """Put a text in the place of whatever stands between two marks of a document.
 
     Raises:
-        MarksMissingError: The document has no such marks.
+        HarnessError: The document has no such marks.
     """
     begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
     before, has_begin, rest = document.read_text().partition(begin)
     _, has_end, after = rest.partition(end)
     if not has_begin or not has_end:
-        raise MarksMissingError(document.name, marks=(begin, end))
+        message = f"{document.name!r} lacks {begin} and {end}"
+        raise HarnessError(message)
     document.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
@@ -38,7 +39,7 @@ def find(text: str) -> Any:
     """Find what `module:name` names, in the folder a command was given in or installed.
 
     Raises:
-        NameNotFoundError: There is no such thing.
+        HarnessError: There is no such thing.
     """
     module, _, name = text.partition(":")
     if os.getcwd() not in sys.path:
@@ -46,4 +47,5 @@ def find(text: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise NameNotFoundError(text, cause=str(error)) from error
+        message = f"there is no {text!r}: {error}"
+        raise HarnessError(message) from error

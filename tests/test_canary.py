@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
+from tests.faults import raises
 
 import millstream as ms
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import run_command
-from millstream.errors import Location, StoreLoginError
+from millstream.errors import Location
 from millstream.loading import load
 from millstream.testing.hook import Hook, Reply
 
@@ -113,7 +114,7 @@ def test_no_secret_is_in_any_file_of_the_home_nor_in_anything_that_is_printed(
             run_command([*command, *([] if "show" in command else ["app.py"])], Interrupts())
     received = [each.headers["Authorization"] for each in hook.received]
     wrong = ms.Postgres(postgres.address(postgres.port, password="wrong-C4N4RY-5"))
-    with pytest.raises(StoreLoginError) as refused:
+    with raises("STORE_LOGIN") as refused:
         wrong.reach_sink(spark, "kept", Location("app.py", 1))
 
     secrets = (*CANARIES, postgres.password, "wrong-C4N4RY-5")

@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.faults import raises
 
 from millstream.declare import SqlFunction, sql_inputs
-from millstream.errors import Location, SqlRefusedError
+from millstream.errors import Location
 
 AT = Location("app.py", 7)
 
@@ -40,7 +41,7 @@ def test_the_names_after_from_are_what_a_query_reads(query: str, reads: tuple[st
     ],
 )
 def test_a_text_that_is_not_one_query_is_refused(query: str, why: str) -> None:
-    with pytest.raises(SqlRefusedError) as caught:
+    with raises("SQL_REFUSED") as caught:
         sql_inputs(query, dataset="d", place=lambda _: AT)
 
     assert caught.value.what.startswith("the SQL of 'd' is not one query: ")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.graphs import AT, serve, source, table
 
-from millstream.errors import KeyMissingError
+from millstream.errors import fault
 from millstream.lake.delta import Facts
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import Home
@@ -226,7 +226,7 @@ def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
 
 
 def test_an_event_carries_its_fault() -> None:
-    event = Event("failed", "paid", error=KeyMissingError("paid", at=AT))
+    event = Event("failed", "paid", error=fault("KEY_MISSING", at=AT, table="paid"))
 
     shape = json.loads(to_json(EventView.of(event)))
 

@@ -15,14 +15,12 @@ from millstream.declare.cell import execution
 from millstream.declare.file import files_of, read_file
 from millstream.declare.register import Entry, Register
 from millstream.errors import (
-    AlreadyRunningError,
-    EmptyAppError,
-    FaultsError,
     Location,
     MillstreamError,
-    NoSqlFilesError,
-    UnknownDatasetError,
-    UnknownInputError,
+    closest,
+    fault,
+    listed,
+    raise_faults,
     relative,
 )
 from millstream.model.graph import Graph
@@ -236,8 +234,8 @@ class App:
         """Read a table, a landed source or a quarantine, as it is now or was at a version.
 
         Raises:
-            UnknownTableError: There is no such table.
-            UnknownVersionError: The table has no such version.
+            UNKNOWN_TABLE: There is no such table.
+            UNKNOWN_VERSION: The table has no such version.
         """
         from millstream.lake.travel import read_table
 
@@ -252,10 +250,10 @@ class App:
         threads may look up at once.
 
         Raises:
-            UnknownDatasetError: The app declares no such dataset.
-            NotServedError: The answer is in no store.
-            LookupRefusedError: Other columns are given than those of the key.
-            LookupValueError: A value can be none of its column's.
+            UNKNOWN_DATASET: The app declares no such dataset.
+            NOT_SERVED: The answer is in no store.
+            LOOKUP_REFUSED: Other columns are given than those of the key.
+            LOOKUP_VALUE: A value can be none of its column's.
             StoreUnreachableError: The store does not answer, not even when it is connected again.
         """
         return self._lookups.of(self.graph, name).get(key)
@@ -275,8 +273,8 @@ class App:
             fresh: Whether to take them from the source even if some have landed.
 
         Raises:
-            UnknownDatasetError: The app declares no such dataset.
-            ArgumentRefusedError: No rows are asked for.
+            UNKNOWN_DATASET: The app declares no such dataset.
+            ARGUMENT_REFUSED: No rows are asked for.
             MillstreamError: It, or something it is made from, is wrong or cannot be read.
         """
         from millstream.trial.preview import try_out
@@ -284,7 +282,7 @@ class App:
         from millstream.views.preview import Preview
 
         bounds = Bounds(rows=rows, sample=sample, fresh=fresh)
-        FaultsError.raise_for(self._faults_of(name))
+        raise_faults(self._faults_of(name))
         home = self.home()
         home.verify(self.name)
         trial = try_out(self.graph, name, self._connect()(), home, bounds)
@@ -298,8 +296,8 @@ class App:
         live source. Needs no Spark.
 
         Raises:
-            UnknownTableError: There is no such table.
-            UnknownVersionError: The table has no such version.
+            UNKNOWN_TABLE: There is no such table.
+            UNKNOWN_VERSION: The table has no such version.
         """
         from millstream.lake.frontier import moment
         from millstream.lake.log import facts_of
@@ -314,7 +312,7 @@ class App:
         """Read what a function with state keeps, one row for each key, as its last batch left it.
 
         Raises:
-            UnknownStateError: Nothing that has run keeps a state by this name.
+            UNKNOWN_STATE: Nothing that has run keeps a state by this name.
         """
         from millstream.build.states import read_state
 
@@ -326,7 +324,7 @@ class App:
 
         if given is None and self._deployed is not None:
             return self._deployed
-        FaultsError.raise_for(self.profile.faults)
+        raise_faults(self.profile.faults)
         said = self.profile.home
         return Home.at(resolve_home(given, app=self.name, profile=said, code=self._home).value)
 
@@ -350,7 +348,7 @@ class App:
         from millstream.run.application import ApplicationRun
 
         if self.is_running:
-            raise AlreadyRunningError(self.name)
+            raise fault("ALREADY_RUNNING", app=self.name)
         self._for_next_start.clear()
         if profile := options.get("profile"):
             self.choose(profile)
@@ -370,7 +368,7 @@ class App:
         Args:
             places: Whether the places that sources read must exist; made-up rows need none.
         """
-        FaultsError.raise_for(self._faults(places=places))
+        raise_faults(self._faults(places=places))
 
     def _graph_of(self, bound: Bound) -> Graph:
         return Graph(self.name, bound.declared, self._trigger)
@@ -411,7 +409,7 @@ class App:
         """Declare what the SQL files of a folder say."""
         files, cell = files_of(folder), execution()
         if not files:
-            missing = NoSqlFilesError(relative(str(folder)), at=at)
+            missing = fault("NO_SQL_FILES", at=at, folder=relative(str(folder)))
             self._enter(Entry(str(folder), None, (missing,), cell))
         for file in files:
             read = read_file(file, kinds())
@@ -419,15 +417,20 @@ class App:
 
     def _follows(self, error: MillstreamError) -> bool:
         """Tell whether a fault is there only because of one that was found before."""
-        unmade = isinstance(error, UnknownInputError) and error.name in self._register.refused
-        return unmade or isinstance(error, EmptyAppError)
+        is_unmade = error.code == "UNKNOWN_INPUT" and error.facts["name"] in self._register.refused
+        return is_unmade or error.code == "EMPTY_APP"
 
     def _faults_of(self, name: str) -> tuple[MillstreamError, ...]:
         """Say what is wrong with a dataset, or with anything that it is made from."""
         bound = self.bound
         graph, refused = Graph(self.name, bound.declared), self._register.refused
         if name not in graph.datasets and name not in refused:
-            return (UnknownDatasetError(name, known=sorted({*graph.datasets, *refused})),)
+            known = {*graph.datasets, *refused}
+            return (
+                fault(
+                    "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
+                ),
+            )
         names = {name, *(graph.upstream(name) if name in graph.datasets else ())}
         reasons = (fault for each in sorted(names) for fault in self._register.faults_of(each))
         found = (f for f in check.faults_among(names, graph) if not self._follows(f))

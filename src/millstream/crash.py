@@ -11,7 +11,7 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from millstream.errors import UnknownCrashPointError
+from millstream.errors import closest, fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,10 @@ def armed(home: Path, act: Act) -> Iterator[None]:
 def hold_to_points(point: str) -> None:
     """Refuse the name of a point that does not exist."""
     if point not in POINTS and point not in DELIVERY_POINTS:
-        raise UnknownCrashPointError(point, known=(*POINTS, *DELIVERY_POINTS))
+        known = (*POINTS, *DELIVERY_POINTS)
+        raise fault(
+            "UNKNOWN_CRASH_POINT", point=point, nearest=closest(point, known), known=listed(known)
+        )
 
 
 def _kill_at(place: str, point: str, query: str, batch: int) -> None:

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import (
-    AppFileError,
-    AppFileMissingError,
-    FaultsError,
     Location,
     MillstreamError,
-    NoAppError,
-    SqlFileAloneError,
-    TwoAppsError,
+    closest,
+    fault,
+    listed,
+    raise_faults,
     relative,
 )
 from millstream.settings import DEFAULT_FILE, Setting, resolve_home
@@ -40,11 +38,11 @@ def load(path: str, profile: str | None = None) -> App:
     A folder is the app of its `app.py`, or of its SQL files if it has none. Its profile is chosen.
 
     Raises:
-        AppFileMissingError: There is no such file, or nothing in the folder.
-        SqlFileAloneError: It is one file of SQL.
-        AppFileError: The file raises.
-        NoAppError: It holds no App, or none of that name.
-        TwoAppsError: It holds several, and none was named.
+        APP_FILE_MISSING: There is no such file, or nothing in the folder.
+        SQL_FILE_ALONE: It is one file of SQL.
+        APP_FILE: The file raises.
+        NO_APP: It holds no App, or none of that name.
+        TWO_APPS: It holds several, and none was named.
     """
     file, name = _split(path)
     if file.is_dir():
@@ -68,20 +66,33 @@ def _chosen(app: App, file: Path, profile: str | None) -> App:
     return app
 
 
+_DECLARE_ONE = 'declare one at the top level: app = ms.App("name")'
+
+
 def _only(file: Path, name: str | None, module: ModuleType) -> App:
     from millstream.app import App
 
     held = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     shown = relative(str(file))
     if name is not None and name not in held:
-        raise NoAppError(shown, name=name, names=tuple(held))
+        offer = f"{closest(name, held)}Apps are {listed(held)}"
+        instead = offer if held else _DECLARE_ONE
+        raise fault("NO_APP", at=Location(shown, 1), file=shown, name=f" {name!r}", instead=instead)
     if name is not None:
         return held[name]
     apps = {id(app): key for key, app in reversed(held.items())}
     if not apps:
-        raise NoAppError(shown)
+        raise fault("NO_APP", at=Location(shown, 1), file=shown, name="", instead=_DECLARE_ONE)
     if len(apps) > 1:
-        raise TwoAppsError(shown, names=[key for key in held if key in apps.values()])
+        names = [key for key in held if key in apps.values()]
+        raise fault(
+            "TWO_APPS",
+            at=Location(shown, 1),
+            file=shown,
+            count=len(names),
+            names=", ".join(names),
+            first=names[0],
+        )
     return next(iter(held.values()))
 
 
@@ -91,7 +102,7 @@ def find_home(
     """Find the home of an app file, without running the file if it says it plainly.
 
     Raises:
-        AppFileMissingError: There is no such file.
+        APP_FILE_MISSING: There is no such file.
         MillstreamError: The file has to be run to know, and is wrong.
     """
     from millstream.lake.home import Home
@@ -104,7 +115,7 @@ def find_home(
     if (said := _said_plainly(file, name)) is None:
         return load(path or DEFAULT_FILE, profile).home(given)
     chosen = read_profile(file.parent, profile)
-    FaultsError.raise_for(chosen.faults)
+    raise_faults(chosen.faults)
     code = Setting(said["home"], "code") if said.get("home") else None
     found = resolve_home(given, app=said["name"], profile=chosen.home, code=code)
     return Home.at(found.value)
@@ -144,10 +155,13 @@ def _split(path: str) -> tuple[Path, str | None]:
     if not file.is_file() and file.name == DEFAULT_FILE and _has_sql(file.parent):
         return Path(os.path.abspath(file.parent)), None
     if file.suffix == ".sql" and file.is_file():
-        raise SqlFileAloneError(text, folder=str(Path(text).parent))
+        raise fault("SQL_FILE_ALONE", file=text, folder=str(Path(text).parent))
     if not file.is_file():
         folder = Path(text).parent if Path(text).parent.is_dir() else Path()
-        raise AppFileMissingError(text, nearby=[str(f) for f in sorted(folder.glob("*.py"))])
+        nearby = [str(f) for f in sorted(folder.glob("*.py"))]
+        raise fault(
+            "APP_FILE_MISSING", file=text, nearest=closest(text, nearby), nearby=listed(nearby)
+        )
     return file, name or None
 
 
@@ -176,8 +190,14 @@ def _import(file: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         cause = error.msg if isinstance(error, SyntaxError) else error
         told = f"{type(error).__name__}: {cause}"
-        at = _line(file, error)
-        raise AppFileError(relative(str(file)), cause=told, at=at) from error
+        at, shown = _line(file, error), relative(str(file))
+        instead = f"mend the file; `python {shown}` shows the whole trace"
+        if "SESSION_OR_CONTEXT_NOT_EXISTS" in told:
+            instead = (
+                "Spark starts after the file is read: move the line into the function of a "
+                "dataset; a UDF may stay if its type is an object such as StringType()"
+            )
+        raise fault("APP_FILE", at=at, file=shown, cause=told, instead=instead) from error
     return module
 
 

@@ -18,7 +18,7 @@ from millstream.alert import deliver
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.destination import Known, names_of
 from millstream.crash import DELIVERY_POINTS, armed
-from millstream.errors import OvertakenError
+from millstream.errors import OvertakenError, fault
 from millstream.systems.log.courier import LogCourier
 from millstream.testing.hook import Hook, Reply
 
@@ -121,7 +121,7 @@ def test_a_driver_that_was_overtaken_tells_nobody(scene: Scene, hook: Hook) -> N
 
 def test_the_lease_is_looked_at_before_each_delivery(scene: Scene, hook: Hook) -> None:
     scene.commit(row("o1"), row("o2"), row("o3"))
-    left = [None, OvertakenError("home", mine=1, theirs=2)]
+    left = [None, fault("OVERTAKEN", theirs=2, mine=1, table="home")]
 
     def hold() -> None:
         if (error := left.pop(0)) is not None:

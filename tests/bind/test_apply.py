@@ -180,7 +180,7 @@ def test_every_fault_of_a_source_is_told() -> None:
         "options, starting_offsets, topic",
         "[KEY_REQUIRED] source 'orders' has kind 'kafka' and no 'topic'\n"
         "  at:  millstream.toml:2\n"
-        "  fix: say it: topic = …",
+        "  fix: add it: topic = …",
     ]
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import DataFrame, functions as F
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import RowsBehindError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,6 @@ def test_rows_that_spark_would_drop_stop_the_table_before_it_loses_them(
         s.batch()
         s.send("payments", card="late", at="12:46:00", amount=1)
 
-        with pytest.raises(RowsBehindError, match="rows of 'passed' \\(1 in this batch\\)"):
+        with raises("ROWS_BEHIND", match="rows of 'passed' \\(1 in this batch\\)"):
             s.batch()
         assert s.table("per_minute").rows() == []

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.types import StructField, StructType, TimestampType
+from tests.faults import raises
 from tests.graphs import graph as graph_of, source, table
 
 import millstream as ms
 from millstream.build.event_time import Orders
 from millstream.build.frontier import StreamFrontier
 from millstream.checkpoint.entry import Offsets
-from millstream.errors import UnknownTableError, UnknownVersionError
 from millstream.lake.delta import FencedTable
 from millstream.lake.frontier import NOTHING_YET, Publication
 from millstream.lake.home import Home
@@ -187,9 +187,9 @@ def test_a_version_has_the_frontier_it_had(home: Path, inputs: dict[str, FencedT
     first = datetime(1970, 1, 1, tzinfo=UTC)
     assert told == [None, None, first + timedelta(minutes=1), first + timedelta(minutes=5)]
     assert app.frontier("a") == told[-1]
-    with pytest.raises(UnknownVersionError):
+    with raises("UNKNOWN_VERSION"):
         app.frontier("a", version=4)
-    with pytest.raises(UnknownTableError):
+    with raises("UNKNOWN_TABLE"):
         app.frontier("c")
 
 

@@ -23,8 +23,9 @@ from tests.chaos.subject import Subject
 from tests.chaos.table import to_markdown
 from tests.chaos.trial import Trial
 from tests.document import write_between_marks
+from tests.harness import HarnessError
 
-from millstream.errors import MillstreamError, NotExactlyOnceError
+from millstream.errors import MillstreamError
 from millstream.settings import DEFAULT_FILE
 from millstream.spark.session import open_session
 
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     except MillstreamError as error:
         _say(str(error))
         return error.exit_code
+    except HarnessError as error:
+        _say(str(error))
+        return 1
     return 0
 
 
@@ -67,7 +71,9 @@ def _run(asked: argparse.Namespace, place: Path) -> None:
     if asked.document:
         write_between_marks(asked.document, "chaos", to_markdown(report))
     if not report.is_good:
-        raise NotExactlyOnceError(tuple(_faults(report)), seed=asked.seed)
+        found = "\n  ".join(_faults(report))
+        message = f"tables are wrong after faults of --seed {asked.seed}:\n  {found}"
+        raise HarnessError(message)
 
 
 @contextmanager

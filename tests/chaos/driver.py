@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.chaos.process import descendants, jvm_of, workers_of
+from tests.harness import HarnessError
 
-from millstream.errors import StraceMissingError
 from millstream.testing.quick import SHORT_LIVED
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def tracer(call: str, nth: int, log: Path) -> tuple[str, ...]:
     """Make the command that holds a thread back when it is about to make its nth call of a kind.
 
     Raises:
-        StraceMissingError: There is no strace on this machine.
+        HarnessError: There is no strace on this machine.
     """
     # By seccomp strace cannot send a signal, but it can wait: long enough for whoever reads its
     # log to kill, and no longer, for the killed process is let go only then.
@@ -142,10 +142,11 @@ def counter(log: Path, *calls: str) -> tuple[str, ...]:
     """Make the command that writes down every call of some kinds, by thread.
 
     Raises:
-        StraceMissingError: There is no strace on this machine.
+        HarnessError: There is no strace on this machine.
     """
     if (strace := shutil.which("strace")) is None:
-        raise StraceMissingError()
+        message = "strace is not installed: apt-get install strace, or use --without call"
+        raise HarnessError(message)
     quiet = ("-e", "signal=none")
     # By seccomp, other calls do not stop the process.
     return (strace, "-f", "--seccomp-bpf", "-o", str(log), "-e", f"trace={','.join(calls)}", *quiet)

@@ -18,8 +18,6 @@ from tests.chaos.fault import (
 )
 from tests.chaos.process import process_of
 
-from millstream.errors import DriverLostError, HomeLockedError, OvertakenError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -123,7 +121,7 @@ def _kill_jvm(scene: Scene, fault: JvmKilled) -> Ending:
         if not _is_steady(scene, driver, fault.after_s) or (jvm := driver.jvm) is None:
             return _killed(driver, struck=False)
         jvm.send(signal.SIGKILL)
-        broken = _ends_saying(scene, driver, DriverLostError.code)
+        broken = _ends_saying(scene, driver, "DRIVER_LOST")
         return Ending(driver.started_at, broken=broken)
 
 
@@ -133,7 +131,7 @@ def _overtake(scene: Scene, fault: Overtaken) -> Ending:
             return _killed(zombie, struck=False)
         zombie.pause()
         with scene.driver() as refused:
-            if broken := _ends_saying(scene, refused, HomeLockedError.code):
+            if broken := _ends_saying(scene, refused, "HOME_LOCKED"):
                 return Ending(zombie.started_at, broken=broken)
         held, at = scene.batches, time.time()
         with scene.driver("--takeover") as other:
@@ -143,7 +141,7 @@ def _overtake(scene: Scene, fault: Overtaken) -> Ending:
             if other.ended is not None:
                 broken = f"did not take over: {other.last_words}"
                 return Ending(zombie.started_at, struck_at=at, broken=broken)
-            broken = _ends_saying(scene, zombie, OvertakenError.code)
+            broken = _ends_saying(scene, zombie, "OVERTAKEN")
             return Ending(zombie.started_at, struck_at=at, broken=broken)
 
 

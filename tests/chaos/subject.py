@@ -27,7 +27,7 @@ class Subject:
         """Read `app.py`, for an app that makes its own input, or `app.py=module:name`.
 
         Raises:
-            NameNotFoundError: There is no such feeder.
+            HarnessError: There is no such feeder.
         """
         app, _, feeder = text.partition("=")
         return Subject(app, find(feeder)) if feeder else Subject(app)

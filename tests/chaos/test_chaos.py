@@ -22,8 +22,8 @@ from tests.chaos.poll import Poller
 from tests.chaos.report import Outcome, TrialReport
 from tests.chaos.subject import Subject
 from tests.chaos.table import to_markdown
+from tests.harness import HarnessError
 
-from millstream.errors import NameNotFoundError
 from millstream.lake.delta import EPOCH, FACTS, Facts
 from millstream.lake.home import Home
 from millstream.loading import load
@@ -306,7 +306,7 @@ def test_a_folder_expects_every_line_it_has_put(tmp_path: Path) -> None:
 def test_an_app_is_named_with_its_feeder() -> None:
     assert Subject.parse("app.py") == Subject("app.py", Clock)
     assert Subject.parse("app.py=tests.chaos.feed:Clock") == Subject("app.py", Clock)
-    with pytest.raises(NameNotFoundError, match="'nowhere:Feeder'"):
+    with pytest.raises(HarnessError, match="'nowhere:Feeder'"):
         Subject.parse("app.py=nowhere:Feeder")
 
 

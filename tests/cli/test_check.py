@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.graphs import AT, graph, source
 
 from millstream.cli.check import show
-from millstream.errors import UnboundedStateError
+from millstream.errors import fault
 from millstream.views.report import CheckView
 
 if TYPE_CHECKING:
@@ -102,8 +102,13 @@ def test_an_app_file_that_raises_is_told_in_a_few_lines(
 
 
 def test_a_warning_is_told_and_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    warning = UnboundedStateError(
-        "sold", operator="an aggregation", why="it has no watermark", fix="give it one", at=AT
+    warning = fault(
+        "UNBOUNDED_STATE",
+        at=AT,
+        operator="an aggregation",
+        dataset="sold",
+        why="it has no watermark",
+        fix="give it one",
     )
 
     view = CheckView.of(graph(source("orders")), [warning])

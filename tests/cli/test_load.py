@@ -4,19 +4,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark import cloudpickle
+from tests.faults import raises
 
-from millstream.errors import (
-    AppFileError,
-    AppFileMissingError,
-    MillstreamError,
-    NoAppError,
-    SqlFileAloneError,
-    TwoAppsError,
-)
 from millstream.loading import find_home, load
+
+if TYPE_CHECKING:
+    from millstream.errors import MillstreamError
 
 SHOP = 'import millstream as ms\napp = ms.App("shop")\n'
 
@@ -76,7 +73,7 @@ def test_functions_of_an_app_file_are_pickled_whole() -> None:
 def test_a_missing_file_is_refused_with_the_nearest_one() -> None:
     write(SHOP)
 
-    with pytest.raises(AppFileMissingError) as error:
+    with raises("APP_FILE_MISSING") as error:
         load("app")
 
     assert message(error) == [
@@ -86,7 +83,7 @@ def test_a_missing_file_is_refused_with_the_nearest_one() -> None:
 
 
 def test_a_missing_file_in_a_missing_folder_is_refused() -> None:
-    with pytest.raises(AppFileMissingError) as error:
+    with raises("APP_FILE_MISSING") as error:
         load("shop/app.py")
 
     assert message(error) == [
@@ -98,7 +95,7 @@ def test_a_missing_file_in_a_missing_folder_is_refused() -> None:
 def test_a_file_that_raises_is_reported_at_the_users_line() -> None:
     write('import json\n\njson.loads("{")\n')
 
-    with pytest.raises(AppFileError) as error:
+    with raises("APP_FILE") as error:
         load("app.py")
 
     assert message(error) == [
@@ -126,7 +123,7 @@ def test_a_file_that_needs_spark_while_it_is_read_is_told_where_to_put_the_line(
 def test_a_file_that_leaves_is_reported() -> None:
     write("import sys\nsys.exit(4)\n")
 
-    with pytest.raises(AppFileError) as error:
+    with raises("APP_FILE") as error:
         load("app.py")
 
     assert message(error)[:2] == [
@@ -138,7 +135,7 @@ def test_a_file_that_leaves_is_reported() -> None:
 def test_a_file_that_is_not_python_is_reported_at_the_line() -> None:
     write("import millstream as ms\napp = = 3\n")
 
-    with pytest.raises(AppFileError) as error:
+    with raises("APP_FILE") as error:
         load("app.py")
 
     assert message(error)[:2] == [
@@ -150,7 +147,7 @@ def test_a_file_that_is_not_python_is_reported_at_the_line() -> None:
 def test_a_file_without_an_app_is_refused() -> None:
     write("x = 1\n")
 
-    with pytest.raises(NoAppError) as error:
+    with raises("NO_APP") as error:
         load("app.py")
 
     assert message(error) == [
@@ -163,7 +160,7 @@ def test_a_file_without_an_app_is_refused() -> None:
 def test_a_file_with_two_apps_is_refused_unless_one_is_named() -> None:
     write(SHOP + 'other = ms.App("other")\n')
 
-    with pytest.raises(TwoAppsError) as error:
+    with raises("TWO_APPS") as error:
         load("app.py")
 
     assert message(error) == [
@@ -177,7 +174,7 @@ def test_a_file_with_two_apps_is_refused_unless_one_is_named() -> None:
 def test_an_app_named_wrongly_is_refused_with_the_nearest_one() -> None:
     write(SHOP)
 
-    with pytest.raises(NoAppError) as error:
+    with raises("NO_APP") as error:
         load("app.py:ap")
 
     assert message(error) == [
@@ -237,7 +234,7 @@ def test_a_folder_that_holds_no_app_is_refused() -> None:
     Path("shop").mkdir()
     write(SHOP, "shop/ap.py")
 
-    with pytest.raises(AppFileMissingError) as error:
+    with raises("APP_FILE_MISSING") as error:
         load("shop")
 
     assert message(error) == [
@@ -249,7 +246,7 @@ def test_a_folder_that_holds_no_app_is_refused() -> None:
 def test_one_file_of_sql_is_refused_with_its_folder() -> None:
     write("SELECT 1", "one.sql")
 
-    with pytest.raises(SqlFileAloneError) as error:
+    with raises("SQL_FILE_ALONE") as error:
         load("one.sql")
 
     assert message(error) == [

@@ -175,7 +175,9 @@ def test_an_unexpected_error_is_one_line_and_its_trace_is_in_a_file(
     "words",
     ["--help", "graph", "graph --format svg", "status", "show paid", "why paid", "stop", "ledger"],
 )
-def test_a_command_that_needs_no_engine_imports_none(words: str, home: Home) -> None:
+def test_a_command_that_needs_no_engine_imports_none_and_reads_no_page_of_an_error(
+    words: str, home: Home
+) -> None:
     (home.path.parent.parent / "app.py").write_text(SHOP)
     code = (
         "import sys\n"
@@ -183,7 +185,9 @@ def test_a_command_that_needs_no_engine_imports_none(words: str, home: Home) -> 
         "from millstream.cli.program import run_command\n"
         f"code = run_command({words.split()!r}, Interrupts())\n"
         "slow = {'pandas', 'numpy', 'pyarrow', 'duckdb', 'rich', 'sqlglot'}\n"
-        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else code)"
+        "from millstream.errors.page import read_page\n"
+        "found = slow & set(sys.modules) or read_page.cache_info().currsize\n"
+        "sys.exit(str(found) if found else code)"
     )
 
     done = subprocess.run(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.errors import UnknownStateError
 from millstream.loading import load
 
 if TYPE_CHECKING:
@@ -48,4 +47,4 @@ def test_state_is_read_key_by_key_while_the_app_runs(
     assert "bob" not in ann.out
     assert "0 rows" in early.out
     assert wrong.err.startswith("[ARGUMENT_REFUSED] --where"), "and nothing of Spark's"
-    assert other.err.startswith(f"[{UnknownStateError.code}]")
+    assert other.err.startswith("[UNKNOWN_STATE]")

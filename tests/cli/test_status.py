@@ -149,7 +149,7 @@ def test_a_selection_needs_the_app_that_says_who_reads_whom(
 
     assert outcome.code == 2
     assert outcome.refusal == [
-        f"[SELECTION_WITHOUT_APP] home {str(home.path)!r} does not tell which dataset reads which",
+        f"[SELECTION_WITHOUT_APP] home {str(home.path)!r} does not say which dataset reads which",
         "  fix: name the app file too, or leave --select and --exclude out",
     ]
 

@@ -68,7 +68,7 @@ def test_a_name_that_was_made_to_lead_here_is_refused(
 
     assert told.status == 403
     assert told.json["code"] == "CONSOLE_HOST"
-    assert told.json["what"].startswith(f"the console is asked as {host!r}")
+    assert told.json["what"].startswith(f"the request is for the host {host!r}")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deltalake import DeltaTable
 
-from millstream.errors import MillstreamError, SparkFailedError
+from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.repair.repair import repair
@@ -107,7 +107,7 @@ def contents(home: Home) -> Mapping[str, Counter[Any]]:
 
 
 def _refusal(error: Exception) -> Outcome:
-    is_plain = isinstance(error, MillstreamError) and not isinstance(error, SparkFailedError)
+    is_plain = isinstance(error, MillstreamError) and error.code != "SPARK_FAILED"
     return "refused" if is_plain else "stuck"
 
 

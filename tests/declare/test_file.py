@@ -312,6 +312,18 @@ def test_a_schema_that_cannot_be_read_is_reported_at_its_line() -> None:
     assert places() == [("SCHEMA", "orders.sql:3")]
 
 
+def test_an_event_time_and_a_watermark_without_the_other_are_reported_at_their_lines() -> None:
+    write("orders", "-- source: files\n-- path: data\n-- schema: at TIMESTAMP\n-- event_time: at\n")
+    write(
+        "visits", "-- source: files\n-- path: data\n-- schema: at TIMESTAMP\n-- watermark: 1 day\n"
+    )
+
+    assert places() == [
+        ("WATERMARK_MISSING", "orders.sql:4"),
+        ("WATERMARK_MISSING", "visits.sql:4"),
+    ]
+
+
 PYTHON = """\
 import millstream as ms
 app = ms.App("shop")

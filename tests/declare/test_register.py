@@ -5,11 +5,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.faults import raises
 from tests.graphs import source, table
 
 from millstream.declare.cell import Execution, execution, place_of
 from millstream.declare.register import Entry, Register
-from millstream.errors import Location, UnknownDatasetError
+from millstream.errors import Location
 
 if TYPE_CHECKING:
     import millstream as ms
@@ -152,7 +153,7 @@ def test_faults_are_told_in_the_order_of_the_cells(notebook: Notebook) -> None:
 def test_an_error_is_all_that_a_notebook_shows(notebook: Notebook) -> None:
     names = started(notebook)
 
-    with pytest.raises(UnknownDatasetError) as caught:
+    with raises("UNKNOWN_DATASET") as caught:
         names["app"].preview("ordes")
 
     assert caught.value._render_traceback_() == [

@@ -4,14 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import (
-    HomeDamagedError,
-    HomeNewerError,
-    HomeOtherAppError,
-    HomeUnusableError,
-    UnknownTableError,
-)
 from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
 from millstream.model.schema import Schema
@@ -21,7 +15,7 @@ def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
     manifest = {"format": 99, "app": "shop", "written_by": "7.0", "sources": []}
     (tmp_path / "manifest").write_text(json.dumps(manifest))
 
-    with pytest.raises(HomeNewerError) as caught:
+    with raises("HOME_NEWER") as caught:
         Home.at(tmp_path).prepare("shop", sources=[])
 
     assert str(caught.value) == (
@@ -34,34 +28,34 @@ def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_a_home_of_another_app_is_refused(tmp_path: Path) -> None:
     Home.at(tmp_path).prepare("shop", sources=[])
 
-    with pytest.raises(HomeOtherAppError, match="belongs to app 'shop', not to 'fleet'"):
+    with raises("HOME_OTHER_APP", match="belongs to app 'shop', not to 'fleet'"):
         Home.at(tmp_path).prepare("fleet", sources=[])
 
 
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     (tmp_path / "manifest").write_text("{")
 
-    with pytest.raises(HomeDamagedError, match="manifest"):
+    with raises("HOME_DAMAGED", match="manifest"):
         Home.at(tmp_path).prepare("shop", sources=[])
 
 
 def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(HomeUnusableError, match=r"File exists|Not a directory"):
+    with raises("HOME_UNUSABLE", match=r"File exists|Not a directory"):
         Home.at(tmp_path / "file").prepare("shop", sources=[])
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/home", Path("s3://bucket/home")])
 def test_a_home_elsewhere_than_in_the_file_system_is_refused(path: str | Path) -> None:
-    with pytest.raises(HomeUnusableError, match="not a path of the local file system"):
+    with raises("HOME_UNUSABLE", match="not a path of the local file system"):
         Home.at(path)
 
 
 def test_an_unknown_table_is_refused_with_those_there_are(tmp_path: Path) -> None:
     FencedTable.create(Home.at(tmp_path).table("orders"), schema=Schema.parse("n INT").to_json())
 
-    with pytest.raises(UnknownTableError) as caught:
+    with raises("UNKNOWN_TABLE") as caught:
         Home.at(tmp_path).existing("ordres")
 
     assert str(caught.value) == (
@@ -74,7 +68,7 @@ def test_an_unknown_table_is_refused_with_those_there_are(tmp_path: Path) -> Non
 def test_a_home_that_delta_would_take_for_another_path_is_refused(
     tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(HomeUnusableError, match="Delta tables cannot have"):
+    with raises("HOME_UNUSABLE", match="Delta tables cannot have"):
         Home.at(tmp_path / name)
 
 

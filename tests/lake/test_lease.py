@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import HomeLockedError
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 
@@ -33,10 +33,10 @@ def home(tmp_path: Path) -> Home:
 
 
 def test_a_second_driver_is_refused_with_the_holders_pid(home: Home) -> None:
-    with Lease.acquire(home), pytest.raises(HomeLockedError) as caught:
+    with Lease.acquire(home), raises("HOME_LOCKED") as caught:
         Lease.acquire(home)
 
-    assert caught.value.pid == os.getpid()
+    assert caught.value.facts["pid"] == os.getpid()
     assert str(caught.value).startswith(
         f"[HOME_LOCKED] home {str(home.path)!r} is held by pid {os.getpid()} "
         f"on {socket.gethostname()} since "
@@ -58,7 +58,7 @@ def test_a_killed_driver_leaves_the_home_free(home: Home) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "1\n"
-        with pytest.raises(HomeLockedError):
+        with raises("HOME_LOCKED"):
             Lease.acquire(home)
         holder.kill()
         holder.wait()

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from tests.faults import raises
 
-from millstream.errors import HomeDamagedError
 from millstream.lake.delta import FencedTable, last_facts
 from millstream.lake.log import Facts, commits, facts_of
 
@@ -65,7 +65,7 @@ def test_a_commit_that_cannot_be_read_is_named(text: str, table: FencedTable) ->
     file = table.path / "_delta_log" / f"{0:020d}.json"
     file.write_text(text)
 
-    with pytest.raises(HomeDamagedError) as error:
+    with raises("HOME_DAMAGED") as error:
         list(commits(table.path))
 
     assert error.value.what.startswith(f"{str(file)!r} is damaged: ")

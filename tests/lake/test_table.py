@@ -6,13 +6,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, forget_commit, moment, reading, rows, run, timed
+from tests.faults import raises
 
-from millstream.errors import (
-    ColumnAddedError,
-    ExpectationFailedError,
-    KeyNotUniqueError,
-    SchemaChangedError,
-)
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.systems.memory.source import Memory
@@ -160,7 +155,7 @@ def test_a_rule_that_stops_the_table_leaves_nothing_of_the_batch(
     source.add(reading(2, "12:00:00", 10.0), reading(3, "12:00:00", -1.0))
     app = ruled(source, on_violation="fail")
 
-    with pytest.raises(ExpectationFailedError) as caught:
+    with raises("EXPECTATION_FAILED") as caught:
         run(app, tmp_path)
 
     assert str(caught.value) == (
@@ -227,7 +222,7 @@ def test_two_rows_for_one_key_are_refused_and_nothing_is_written(
     query = "SELECT id, speed FROM readings"
     app.sql("latest", query, mode="update", key=["id"], expect=RULES)
 
-    with pytest.raises(KeyNotUniqueError) as caught:
+    with raises("KEY_NOT_UNIQUE") as caught:
         run(app, tmp_path)
 
     assert str(caught.value) == (
@@ -250,7 +245,7 @@ def test_a_changed_type_is_refused_with_the_column_named(
     second.sql("speeds", "SELECT id, CAST(speed AS INT) AS speed FROM readings")
     run(first, tmp_path)
 
-    with pytest.raises(SchemaChangedError) as caught:
+    with raises("SCHEMA_CHANGED") as caught:
         run(second, tmp_path)
 
     assert (
@@ -278,7 +273,7 @@ def test_an_added_column_is_refused_unless_asked_for_and_readers_go_on(
     source.add(reading(2, "12:00:00", 4.0))
     wider = "SELECT id, speed, speed * 2 AS twice FROM readings"
 
-    with pytest.raises(ColumnAddedError, match="the column 'twice', which the table lacks"):
+    with raises("COLUMN_ADDED", match="the column 'twice', which the table lacks"):
         run(app(wider), tmp_path)
     run(app(wider, evolve=True), tmp_path)
 

@@ -200,7 +200,7 @@ def test_the_decoder_survives_pickling() -> None:
 
 
 def test_a_schema_that_cannot_give_the_columns_is_refused_at_once() -> None:
-    with pytest.raises(SchemaError, match="column 'x' cannot be had from Avro"):
+    with pytest.raises(SchemaError, match="column 'x' cannot be read from Avro"):
         decoder(Schema.parse("x INT"), format="avro", options=TWO)
 
 

@@ -146,7 +146,7 @@ def test_an_app_that_stops_acknowledges_nothing_more(inbox: Inbox, landing: Land
     putting.join(60)
 
     assert [str(error).splitlines()[0] for error in raised] == [
-        "[INBOX_CLOSED] source 'orders' takes no more: the app stops; "
+        "[INBOX_CLOSED] source 'orders' accepts no more records: the app stops; "
         "the records may or may not be landed"
     ]
     with pytest.raises(InboxClosedError):

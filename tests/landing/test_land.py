@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, at, forget_commit, moment, reading, rows, run, timed
+from tests.faults import raises
 
-from millstream.errors import LateRowsError
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.landing.land import Landing
@@ -190,7 +190,7 @@ def test_late_rows_stop_a_source_that_allows_none(spark: SparkSession, tmp_path:
     source.add(reading(2, "12:01:00"), reading(3, "11:00:00"), reading(4, "11:01:00"))
     app = timed(source, late="fail")
 
-    with pytest.raises(LateRowsError) as caught:
+    with raises("LATE_ROWS") as caught:
         run(app, tmp_path)
 
     assert str(caught.value) == (
@@ -208,7 +208,7 @@ def test_a_batch_refused_for_late_rows_lands_once_they_are_allowed(
     source = Memory(READING)
     source.add(reading(1, "12:00:00"))
     source.add(reading(2, "12:01:00"), reading(3, "11:00:00"))
-    with pytest.raises(LateRowsError):
+    with raises("LATE_ROWS"):
         run(timed(source, late="fail"), tmp_path)
 
     run(timed(source), tmp_path)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.faults import raises
 from tests.graphs import table
 
 import millstream as ms
 from millstream.build.states import keep_states
-from millstream.errors import StateChangedError
 from millstream.lake.home import Home
 from millstream.operators.build_context import BuildContext, calling
 
@@ -125,7 +125,7 @@ def test_an_operator_that_is_declared_otherwise_is_refused_on_its_old_state(
     (offsets / "0").write_text(OFFSETS)
     keep_states(kept(spark, before), query, place)
 
-    with pytest.raises(StateChangedError, match=why):
+    with raises("STATE_CHANGED", match=why):
         keep_states(kept(spark, after), query, place)
 
 
@@ -141,7 +141,7 @@ def test_rows_that_are_kept_may_have_other_columns_of_which_none_has_another_typ
     for more in ("n AS o", "n AS p", "n AS m"):
         keep_states(kept(spark, once(more=more)), query, place)
     for more in ("kind AS m", "kind AS o", "kind AS p"):
-        with pytest.raises(StateChangedError, match="was int and is string"):
+        with raises("STATE_CHANGED", match="was int and is string"):
             keep_states(kept(spark, once(more=more)), query, place)
 
 
@@ -152,7 +152,7 @@ def test_a_run_with_another_pattern_is_refused_before_any_batch(
         s.send("seen", k="x", at="12:00:00", kind="a", n=1)
         s.batch()
 
-        with pytest.raises(StateChangedError, match="step 2 was c") as caught:
+        with raises("STATE_CHANGED", match="step 2 was c") as caught:
             s.upgrade_to(app_of(matched(between=True)))
 
     assert caught.value.at is not None

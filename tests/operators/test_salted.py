@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import OperatorOptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def test_what_would_not_be_exact_or_has_no_name_is_refused(
 ) -> None:
     rows = spark.createDataFrame([], "k STRING, x INT")
 
-    with pytest.raises(OperatorOptionError, match=why) as caught:
+    with raises("OPERATOR_OPTION", match=why) as caught:
         ms.salted(rows, "k", aggregates)
 
     assert caught.value.at is not None

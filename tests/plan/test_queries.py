@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.faults import raises
 from tests.graphs import graph, source, table, view
 
-from millstream.errors import NothingSelectedError, UnknownSelectionError
 from millstream.model.dataset import EventTime
 from millstream.plan import plan
 from millstream.plan.queries import event_time_of
@@ -50,7 +50,7 @@ def test_selection_follows_dbt(selector: str, names: set[str]) -> None:
 def test_what_is_excluded_is_left_out_at_last() -> None:
     assert SHOP.select(None, ["paid+"]) == {"orders", "ticks", "ticked"}
     assert SHOP.select(["+best"], ["1+by_day"]) == {"orders", "best"}
-    with pytest.raises(NothingSelectedError) as caught:
+    with raises("NOTHING_SELECTED") as caught:
         SHOP.select(["best"], ["by_day+", "ticks"])
     assert str(caught.value).splitlines() == [
         "[NOTHING_SELECTED] --exclude 'by_day+ ticks' leaves no dataset",
@@ -59,7 +59,7 @@ def test_what_is_excluded_is_left_out_at_last() -> None:
 
 
 def test_selecting_an_unknown_name_offers_the_nearest() -> None:
-    with pytest.raises(UnknownSelectionError) as caught:
+    with raises("UNKNOWN_SELECTION") as caught:
         SHOP.select(["+by_dya"])
 
     assert str(caught.value) == (

@@ -11,18 +11,13 @@ import pytest
 from deltalake import write_deltalake
 from tests.damage import Case, Judge, Sweep, cases, chosen
 from tests.damaged import finished
+from tests.faults import raises
 from tests.graphs import graph, source, table
 
 from millstream.checkpoint.checksum import write_sealed
 from millstream.checkpoint.entry import Commit, FileRead, Offsets
 from millstream.checkpoint.health import examine
-from millstream.errors import (
-    CheckpointDamagedError,
-    CheckpointLostError,
-    HomeLockedError,
-    QueryStoppedError,
-    RepairNotAgreedError,
-)
+from millstream.errors import CheckpointDamagedError
 from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
@@ -244,7 +239,7 @@ def test_a_table_whose_offsets_are_lost_is_computed_again_with_all_that_reads_it
     commit(home, "by", 0, query_id="recompute")
     (home.checkpoint("paid") / "offsets" / "2").write_bytes(b"")
 
-    with pytest.raises(RepairNotAgreedError) as caught:
+    with raises("REPAIR_NOT_AGREED") as caught:
         repair(SHOP, home)
     assert damage(home) == ["offsets/2"]
     assert done(home, agreed=True) == [
@@ -269,7 +264,7 @@ def test_a_table_made_from_a_live_source_is_not_moved_away(home: Home) -> None:
     live = graph(source("orders", live=True), table("paid", "orders"))
     (home.checkpoint("paid") / "offsets" / "2").unlink()
 
-    with pytest.raises(CheckpointLostError) as caught:
+    with raises("CHECKPOINT_LOST") as caught:
         repair(live, home, agreed=True)
 
     assert caught.value.what.endswith(
@@ -282,7 +277,7 @@ def test_a_landing_that_lacks_batches_is_refused(home: Home) -> None:
     checkpoint(home, "orders", [{"logOffset": n} for n in range(5)])
     file = home.checkpoint("orders") / "commits" / "4"
 
-    with pytest.raises(CheckpointLostError) as caught:
+    with raises("CHECKPOINT_LOST") as caught:
         repair(SHOP, home, agreed=True)
 
     assert str(caught.value) == (
@@ -319,7 +314,7 @@ def test_partitions_without_rows_keep_kafka_from_being_mended(tmp_path: Path) ->
     for n in (0, 1):
         (path / "offsets" / str(n)).write_bytes(b"")
 
-    with pytest.raises(CheckpointLostError) as caught:
+    with raises("CHECKPOINT_LOST") as caught:
         repair(app, home)
 
     assert caught.value.what.endswith("with it where partitions without rows had begun")
@@ -340,7 +335,7 @@ def test_offsets_of_a_counter_follow_its_rows(tmp_path: Path) -> None:
 def test_a_home_that_a_driver_holds_is_not_repaired(home: Home) -> None:
     (home.checkpoint("paid") / "metadata").unlink()
 
-    with Lease.acquire(home), pytest.raises(HomeLockedError):
+    with Lease.acquire(home), raises("HOME_LOCKED"):
         repair(SHOP, home)
 
     assert damage(home) == ["metadata"]
@@ -373,7 +368,7 @@ def newest(home: Home, pattern: str) -> str:
 
 def died_of(shop: Finished, home: Home) -> CheckpointDamagedError:
     """Run a damaged home; give what the first query died of."""
-    with pytest.raises(QueryStoppedError) as caught:
+    with raises("QUERY_STOPPED") as caught:
         shop.app.run(home=home.path, once=True, fail_fast=True)
     assert isinstance(caught.value.__cause__, CheckpointDamagedError)
     return caught.value.__cause__
@@ -419,7 +414,7 @@ def test_a_run_on_a_damaged_checkpoint_names_the_file(
 
     error = died_of(shop, home)
 
-    assert file in error.file
+    assert file in str(error.facts["file"])
     assert f"`millstream checkpoint repair APP --home {home.path}`" in error.fix
 
 
@@ -432,7 +427,7 @@ def test_state_that_spark_finds_damaged_while_it_runs_is_named(
     file = newest(home, "paid/state/0/0/*.changelog")
     Case("flip", file).inflict(home)
 
-    assert died_of(shop, home).file == str(home.path / file)
+    assert died_of(shop, home).facts["file"] == str(home.path / file)
 
 
 @pytest.mark.spark

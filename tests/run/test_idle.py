@@ -12,7 +12,7 @@ from tests.graphs import source
 
 import millstream as ms
 from millstream.checkpoint.entry import Offsets
-from millstream.errors import CheckpointDamagedError
+from millstream.errors import fault
 from millstream.lake.delta import FencedTable
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
@@ -66,7 +66,9 @@ class Desk:
 
     def planned_at_ms(self, batch: int) -> int:
         if batch not in self.planned:
-            raise CheckpointDamagedError("returns", file="offsets", why="gone", home="home")
+            raise fault(
+                "CHECKPOINT_DAMAGED", query="returns", file="offsets", why="gone", home="home"
+            )
         return round(self.planned[batch].timestamp() * 1000)
 
     def idle(self) -> IdleSources:

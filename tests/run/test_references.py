@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import ReferenceUnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +186,7 @@ def test_a_delta_table_that_is_made_anew_is_not_taken_for_the_one_before(
         s.crash(after="batch_staged", query="named")
         shutil.rmtree(market.prices)
         market.say("Tea", 3)
-        with pytest.raises(ReferenceUnreadableError, match="made anew"):
+        with raises("REFERENCE_UNREADABLE", match="made anew"):
             s.restart()
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import TopicMissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def test_a_topic_to_write_to_that_does_not_exist_is_reported_before_anything_sta
     def copied(lines: DataFrame) -> DataFrame:
         return lines
 
-    with pytest.raises(TopicMissingError) as refused:
+    with raises("TOPIC_MISSING") as refused:
         app.run(once=True)
 
     assert str(refused.value) == (

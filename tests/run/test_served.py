@@ -13,18 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
+from tests.faults import raises
 from tests.systems.stores import rows_in
 
 import millstream as ms
 from millstream.checkpoint import CheckpointLog
 from millstream.crash import armed
-from millstream.errors import (
-    CheckpointDamagedError,
-    KeyNotUniqueError,
-    Location,
-    StoreAheadError,
-    StoreRestoredError,
-)
+from millstream.errors import CheckpointDamagedError, Location, StoreAheadError, StoreRestoredError
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.lake.staging import Staged
@@ -194,7 +189,7 @@ def test_two_rows_for_one_key_stop_the_batch_and_rows_without_a_key_do_not(
 ) -> None:
     served = place.served(sinks[0])
 
-    with pytest.raises(KeyNotUniqueError):
+    with raises("KEY_NOT_UNIQUE"):
         served.commit(place.staged((1, "a"), (1, "b")), 0, QUERY)
     served.commit(place.staged((None, "a"), (None, "b"), (1, "c")), 0, QUERY)
 
@@ -278,7 +273,7 @@ def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> N
         compute=lambda frame, folder: place.staged((1, "a"), (1, "b")),
     )
 
-    with pytest.raises(KeyNotUniqueError):
+    with raises("KEY_NOT_UNIQUE"):
         Changes(served, log).stage(SimpleNamespace(columns=["id", "text"]), 0)  # type: ignore[arg-type]
 
     assert (log.committed, log.planned, len(log.query_id)) == (-1, -1, 32)

@@ -15,10 +15,11 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
+from tests.faults import raises
 
 import millstream as ms
 from millstream.build.checks import sink_faults
-from millstream.errors import FaultsError, Location, StoreModeError
+from millstream.errors import Location, raise_faults
 from millstream.model.dataset import Serve
 
 
@@ -26,7 +27,7 @@ def hold(sink: Any, **kinds: DataType) -> None:
     schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
     frame: Any = SimpleNamespace(schema=schema, columns=schema.names)
     serve = Serve("items", ("raw",), lambda raw: raw, Location("app.py", 9), (sink,), "append")
-    FaultsError.raise_for(tuple(sink_faults(serve, frame)))
+    raise_faults(tuple(sink_faults(serve, frame)))
 
 
 def headers(key: str = "key", value: DataType | None = None) -> ArrayType:
@@ -48,7 +49,7 @@ def test_columns_that_no_record_can_be_made_of_are_refused(
     sink: ms.Kafka, kinds: dict[str, DataType], why: str
 ) -> None:
     for each in (sink, sink.in_batches()):
-        with pytest.raises(StoreModeError) as refused:
+        with raises("STORE_MODE") as refused:
             hold(each, **kinds)
 
         assert why in refused.value.what

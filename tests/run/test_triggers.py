@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
+from tests.faults import raises
 
 import millstream as ms
 from millstream.checkpoint.health import examine
-from millstream.errors import MillstreamError, TaskSlotsError, TriggerTargetError
+from millstream.errors import MillstreamError
 from millstream.loading import load
 from millstream.trial.rehearse import rehearse
 
@@ -250,7 +251,7 @@ def test_tasks_that_would_wait_for_each_other_are_refused(
     topics.create("wide", partitions=3)
     topics.create("narrow")
 
-    with pytest.raises(TaskSlotsError) as refused:
+    with raises("TASK_SLOTS") as refused:
         app_of(broker, tmp_path, "realtime", "wide", "narrow").run()
 
     assert str(refused.value) == (
@@ -268,5 +269,5 @@ def test_a_trigger_of_the_command_line_is_held_to_the_same_rules(tmp_path: Path)
     def orders() -> ms.Memory:
         return ms.Memory("n INT")
 
-    with pytest.raises(TriggerTargetError):
+    with raises("TRIGGER_TARGET"):
         app.run(trigger="realtime")

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame, functions as F
+from tests.faults import raises
 from tests.systems.stores import rows_in
 
 import millstream as ms
 from millstream.crash import POINTS
-from millstream.errors import (
-    CrashNotReachedError,
-    LookupRefusedError,
-    NotServedError,
-)
+from millstream.errors import CrashNotReachedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +84,7 @@ def test_two_stores_have_every_row_once_whatever_point_the_driver_dies_at(
     row = app.get("counts", page="shop")
     assert row is not None
     assert (row["n"], row["user"], type(row["last"])) == (expected(sent)["shop"], "bob", datetime)
-    with pytest.raises(LookupRefusedError, match="its key is page"):
+    with raises("LOOKUP_REFUSED", match="its key is page"):
         app.get("counts", user="bob")
-    with pytest.raises(NotServedError, match="'views' is in no serving store"):
+    with raises("NOT_SERVED", match="'views' is in no serving store"):
         app.get("views", page="shop")

@@ -3,14 +3,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import (
-    BrokerUnreachableError,
-    Location,
-    MillstreamError,
-    ValueRefusedError,
-    VariableMissingError,
-)
+from millstream.errors import Location, fault
 from millstream.settings.secret import Secret, expand, revealed
 
 AT = Location("millstream.toml", 3)
@@ -62,7 +57,7 @@ def test_all_missing_variables_of_a_value_are_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("ONE", raising=False)
     monkeypatch.delenv("TWO", raising=False)
 
-    with pytest.raises(VariableMissingError) as caught:
+    with raises("VARIABLE_MISSING") as caught:
         expanded("${ONE}:${TWO}")
 
     assert str(caught.value) == (
@@ -75,7 +70,7 @@ def test_all_missing_variables_of_a_value_are_named(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("text", ["${}", "${a-b}", "x${", "${HOME"])
 def test_what_only_looks_like_a_variable_is_refused(text: str) -> None:
-    with pytest.raises(ValueRefusedError, match="is written"):
+    with raises("VALUE_REFUSED", match="is written"):
         expanded(text)
 
 
@@ -83,10 +78,14 @@ def test_no_error_tells_a_secret_even_if_someone_else_does(monkeypatch: pytest.M
     monkeypatch.setenv("CANARY", "canary-4711:9092")
     servers = expanded("${CANARY}")
 
-    error = BrokerUnreachableError(
-        servers, dataset="source 'orders'", at=AT, why="cannot resolve canary-4711:9092"
+    error = fault(
+        "BROKER_UNREACHABLE",
+        at=AT,
+        servers=servers,
+        dataset="source 'orders'",
+        why=": cannot resolve canary-4711:9092",
     )
-    joined = MillstreamError(", ".join([servers]), fix="none")
+    joined = fault("STORE_LOGIN", store=", ".join([servers]), why="none")
 
     for told in (error, joined, pickle.loads(pickle.dumps(error))):
         assert "4711" not in str(told) + repr(told)

@@ -5,8 +5,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import JarChecksumError, JarUnavailableError
 from millstream.spark import jars
 from millstream.spark.cache import cache_dir
 from millstream.spark.jars import LOCK, read_lock, resolve, spark_jars
@@ -60,7 +60,7 @@ def test_a_tampered_jar_is_deleted_and_reported(lock: Path, jar: Path) -> None:
     resolve(lock)
     change(jar)
 
-    with pytest.raises(JarChecksumError) as caught:
+    with raises("JAR_CHECKSUM") as caught:
         resolve(lock)
 
     assert not jar.exists()
@@ -68,8 +68,8 @@ def test_a_tampered_jar_is_deleted_and_reported(lock: Path, jar: Path) -> None:
         "[JAR_CHECKSUM] jar 'org.test:thing:1.0' has SHA-256 "
         f"{hashlib.sha256(b'b jar').hexdigest()}, the lock says "
         f"{hashlib.sha256(CONTENT).hexdigest()}\n"
-        f"  fix: '{jar}' is deleted; start again to fetch it anew, and if it is wrong again, "
-        "find out who changes it on the way"
+        f"  fix: '{jar}' is deleted; start again to download it, and if it is wrong again, "
+        "find out what changes it on the way"
     )
 
 
@@ -82,7 +82,7 @@ def test_a_jar_is_hashed_again_only_when_it_was_touched(lock: Path, jar: Path) -
     resolve(lock)
 
     change(jar)
-    with pytest.raises(JarChecksumError):
+    with raises("JAR_CHECKSUM"):
         resolve(lock)
 
 
@@ -95,7 +95,7 @@ def test_a_fetched_jar_lands_in_the_cache_only_if_it_is_right(
 
     monkeypatch.setattr(jars, "_ivy", wrong)
 
-    with pytest.raises(JarChecksumError):
+    with raises("JAR_CHECKSUM"):
         resolve(lock)
 
     assert list((cache / "jars").glob("*.jar")) == []
@@ -108,12 +108,12 @@ def test_a_jar_that_cannot_be_had_is_named(
         jars, "_ivy", lambda _, folder: iter(["\t:: org.test#thing;1.0: not found\n"])
     )
 
-    with pytest.raises(JarUnavailableError) as caught:
+    with raises("JAR_UNAVAILABLE") as caught:
         resolve(lock)
 
     log = cache / "logs" / "jars.log"
     assert str(caught.value) == (
-        "[JAR_UNAVAILABLE] not in the cache and not to be fetched: org.test:thing:1.0\n"
+        "[JAR_UNAVAILABLE] neither cached nor downloadable: org.test:thing:1.0\n"
         "  fix: check the network; behind a proxy, set JAVA_TOOL_OPTIONS="
         "'-Dhttps.proxyHost=… -Dhttps.proxyPort=…'; without a network, copy the jars into "
         f"'{cache / 'jars'}' from the cache of another machine; what was tried is in '{log}'"

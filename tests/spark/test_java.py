@@ -5,8 +5,8 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import JavaMissingError, JavaVersionError
 from millstream.spark import java
 from millstream.spark.java import find_java
 
@@ -83,7 +83,7 @@ def test_the_release_file_is_believed_without_starting_java(machine: Path) -> No
 
 
 def test_no_java_says_what_to_install(machine: Path) -> None:
-    with pytest.raises(JavaMissingError) as caught:
+    with raises("JAVA_MISSING") as caught:
         find_java()
 
     assert str(caught.value) == (
@@ -102,7 +102,7 @@ def test_a_java_home_without_java_is_reported_not_passed_over(
     fake_java(machine / "path", "17.0.15")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
 
-    with pytest.raises(JavaMissingError, match="there is no Java at JAVA_HOME='/nowhere'"):
+    with raises("JAVA_MISSING", match="there is no Java at JAVA_HOME='/nowhere'"):
         find_java()
 
 
@@ -112,7 +112,7 @@ def test_a_java_home_without_java_is_reported_not_passed_over(
 def test_a_java_that_spark_cannot_run_on_is_named(machine: Path, told: str, version: str) -> None:
     fake_java(machine / "path", told)
 
-    with pytest.raises(JavaVersionError) as caught:
+    with raises("JAVA_VERSION") as caught:
         find_java()
 
     assert str(caught.value) == (

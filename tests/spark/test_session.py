@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.errors import ForeignSessionError, SparkStartError
+from millstream.errors import fault
 from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 from millstream.spark.training import exercise
@@ -109,13 +109,13 @@ except KeyboardInterrupt:
 def test_a_jvm_that_does_not_start_is_reported_with_the_log(tmp_path: Path) -> None:
     done = run_python(
         """
-from millstream.errors import SparkStartError
+from millstream.errors import MillstreamError
 from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 
 try:
     open_session("broken", conf={"spark.driver.memory": "nonsense"}, log_dir=LOGS)
-except SparkStartError as error:
+except MillstreamError as error:
     print(error)
 """,
         tmp_path,
@@ -155,7 +155,7 @@ for master in ("local[1]", "nonsense"):
 
 
 def test_a_start_error_says_where_to_look() -> None:
-    assert str(SparkStartError("no memory", log="/tmp/spark.log")) == (
+    assert str(fault("SPARK_START", reason="no memory", log="/tmp/spark.log")) == (
         "[SPARK_START] Spark does not start: no memory\n"
         "  fix: the last lines of '/tmp/spark.log' say why; "
         "`millstream doctor` looks at the machine"
@@ -163,7 +163,7 @@ def test_a_start_error_says_where_to_look() -> None:
 
 
 def test_a_foreign_session_is_for_the_user_to_stop() -> None:
-    assert str(ForeignSessionError("theirs")) == (
+    assert str(fault("FOREIGN_SESSION", name="theirs")) == (
         "[FOREIGN_SESSION] this process already runs Spark session 'theirs', which Millstream "
         "did not open and which may lack its jars and settings\n"
         "  fix: call `.stop()` on that session first"

@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.faults import raises
 from tests.tricky import make_tables, queries
 
-from millstream.errors import (
-    AmbiguousColumnError,
-    MillstreamError,
-    SqlFailedError,
-    SqlNotReadingError,
-    SqlNotTranslatedError,
-    SqlSyntaxError,
-    TableNotTranslatedError,
-    UnknownColumnError,
-    UnknownMomentError,
-    UnknownTableError,
-    UnknownVersionError,
-)
+from millstream.errors import MillstreamError
 from millstream.lake.delta import FencedTable
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import Home
@@ -75,7 +64,7 @@ def test_every_query_of_the_corpus_is_translated(home: Home) -> None:
     ],
 )
 def test_what_is_not_one_reading_statement_is_refused(home: Home, text: str) -> None:
-    with pytest.raises(SqlNotReadingError):
+    with raises("SQL_NOT_READING"):
         query(home, text)
 
 
@@ -92,13 +81,13 @@ def test_what_is_not_one_reading_statement_is_refused(home: Home, text: str) -> 
     ],
 )
 def test_functions_that_read_files_are_refused(home: Home, text: str) -> None:
-    with pytest.raises(SqlNotTranslatedError):
+    with raises("SQL_NOT_TRANSLATED"):
         query(home, text)
 
 
 @pytest.mark.parametrize("text", ["SELECT * FROM '/etc/passwd'", "SELECT * FROM `/etc/passwd`"])
 def test_a_path_is_no_table(home: Home, text: str) -> None:
-    with pytest.raises((UnknownTableError, SqlSyntaxError, SqlNotTranslatedError)):
+    with raises("UNKNOWN_TABLE", "SQL_SYNTAX", "SQL_NOT_TRANSLATED"):
         query(home, text)
 
 
@@ -142,7 +131,7 @@ def test_a_path_is_no_table(home: Home, text: str) -> None:
     ],
 )
 def test_what_only_spark_can_be_trusted_with_is_refused(home: Home, text: str) -> None:
-    with pytest.raises(SqlNotTranslatedError) as caught:
+    with raises("SQL_NOT_TRANSLATED") as caught:
         query(home, text)
 
     assert caught.value.fix == "ask Spark: --engine spark"
@@ -169,12 +158,12 @@ def test_what_only_spark_can_be_trusted_with_is_refused(home: Home, text: str) -
     ],
 )
 def test_what_spark_stops_at_stops_here_too(home: Home, text: str) -> None:
-    with pytest.raises(SqlFailedError):
+    with raises("SQL_FAILED"):
         query(home, text)
 
 
 def test_a_refusal_names_the_construct_and_where_it_is(home: Home) -> None:
-    with pytest.raises(SqlNotTranslatedError) as caught:
+    with raises("SQL_NOT_TRANSLATED") as caught:
         query(home, "SELECT id,\n       soundex(s) FROM t")
 
     assert str(caught.value).splitlines() == [
@@ -185,7 +174,7 @@ def test_a_refusal_names_the_construct_and_where_it_is(home: Home) -> None:
 
 
 def test_an_unknown_column_is_reported_with_its_place_and_the_nearest_name(home: Home) -> None:
-    with pytest.raises(UnknownColumnError) as caught:
+    with raises("UNKNOWN_COLUMN") as caught:
         query(home, "SELECT lable FROM dim")
 
     assert str(caught.value).splitlines() == [
@@ -196,17 +185,17 @@ def test_an_unknown_column_is_reported_with_its_place_and_the_nearest_name(home:
 
 
 def test_an_unknown_field_of_a_struct_is_reported_with_the_fields(home: Home) -> None:
-    with pytest.raises(UnknownColumnError, match="no column 'zz' here"):
+    with raises("UNKNOWN_COLUMN", match="no column 'zz' here"):
         query(home, "SELECT st.zz FROM nest")
 
 
 def test_a_column_of_two_tables_must_be_said_of_which(home: Home) -> None:
-    with pytest.raises(AmbiguousColumnError, match="'k' may be of more than one table"):
+    with raises("AMBIGUOUS_COLUMN", match="'k' may be of more than one table"):
         query(home, "SELECT k FROM t JOIN dim ON t.k = dim.k")
 
 
 def test_an_unknown_table_is_reported_with_its_place(home: Home) -> None:
-    with pytest.raises(UnknownTableError) as caught:
+    with raises("UNKNOWN_TABLE") as caught:
         query(home, "SELECT * FROM t JOIN dimm ON true")
 
     assert "did you mean 'dim'?" in caught.value.fix
@@ -215,7 +204,7 @@ def test_an_unknown_table_is_reported_with_its_place(home: Home) -> None:
 
 @pytest.mark.parametrize("text", ["SELECT FROM WHERE", "SELECT 'x", "SELECT (1", "", ";"])
 def test_what_cannot_be_read_is_reported(home: Home, text: str) -> None:
-    with pytest.raises((SqlSyntaxError, SqlNotTranslatedError)):
+    with raises("SQL_SYNTAX", "SQL_NOT_TRANSLATED"):
         query(home, text)
 
 
@@ -231,7 +220,7 @@ def test_what_cannot_be_read_is_reported(home: Home, text: str) -> None:
     ],
 )
 def test_a_version_after_an_at_sign_is_refused_with_how_to_write_it(home: Home, text: str) -> None:
-    with pytest.raises(SqlSyntaxError) as caught:
+    with raises("SQL_SYNTAX") as caught:
         query(home, text.format("parts"))
 
     assert str(caught.value).splitlines() == [
@@ -257,7 +246,7 @@ def test_an_at_sign_in_a_string_or_a_comment_is_no_version(home: Home) -> None:
     ],
 )
 def test_a_parameter_is_refused(home: Home, text: str) -> None:
-    with pytest.raises(SqlNotTranslatedError, match="a parameter"):
+    with raises("SQL_NOT_TRANSLATED", match="a parameter"):
         query(home, text)
 
 
@@ -270,7 +259,7 @@ def test_a_parameter_is_refused(home: Home, text: str) -> None:
     ],
 )
 def test_a_query_that_is_nested_too_deeply_is_refused(home: Home, text: str) -> None:
-    with pytest.raises(SqlNotTranslatedError, match="a query nested this deeply") as caught:
+    with raises("SQL_NOT_TRANSLATED", match="a query nested this deeply") as caught:
         query(home, text)
 
     assert str(caught.value.at) == "query:1:1"
@@ -297,7 +286,7 @@ def test_a_query_that_is_nested_too_deeply_is_refused(home: Home, text: str) -> 
 )
 @pytest.mark.parametrize("form", ["CAST(1 AS {})", "TRY_CAST(1 AS {})", "CAST(1 AS {}) AS one"])
 def test_a_cast_to_a_type_that_is_not_known_is_refused(home: Home, form: str, kind: str) -> None:
-    with pytest.raises((SqlSyntaxError, SqlNotTranslatedError)) as caught:
+    with raises("SQL_SYNTAX", "SQL_NOT_TRANSLATED") as caught:
         query(home, f"SELECT {form.format(kind)}")
 
     assert caught.value.fix
@@ -307,7 +296,7 @@ def test_a_cast_to_a_type_that_is_not_known_is_refused(home: Home, form: str, ki
     "text", ["SELECT\n '\udcff'", "SELECT\n  \udcff", "SELECT\n `\udcff` FROM t"]
 )
 def test_a_query_that_is_not_utf_8_is_refused_with_its_place(home: Home, text: str) -> None:
-    with pytest.raises(SqlSyntaxError) as caught:
+    with raises("SQL_SYNTAX") as caught:
         query(home, text)
 
     assert str(caught.value).splitlines() == [
@@ -318,7 +307,7 @@ def test_a_query_that_is_not_utf_8_is_refused_with_its_place(home: Home, text: s
 
 
 def test_a_version_that_is_not_there_is_refused(home: Home) -> None:
-    with pytest.raises(UnknownVersionError, match="has no version 9"):
+    with raises("UNKNOWN_VERSION", match="has no version 9"):
         query(home, "SELECT * FROM parts VERSION AS OF 9")
 
 
@@ -326,7 +315,7 @@ def test_a_version_that_is_not_there_is_refused(home: Home) -> None:
 def test_a_moment_before_the_first_or_after_the_last_commit_is_refused(
     home: Home, moment: str
 ) -> None:
-    with pytest.raises(UnknownMomentError, match="no version as of"):
+    with raises("UNKNOWN_MOMENT", match="no version as of"):
         query(home, f"SELECT * FROM parts TIMESTAMP AS OF '{moment}'")
 
 
@@ -361,7 +350,7 @@ def test_a_table_with_what_only_spark_reads_is_refused(tmp_path: Path) -> None:
     kept = [line for line in log.read_text().splitlines() if '"protocol"' not in line]
     log.write_text(protocol + "\n".join(kept) + "\n")
 
-    with pytest.raises(TableNotTranslatedError, match="deletionVectors"):
+    with raises("TABLE_NOT_TRANSLATED", match="deletionVectors"):
         query(home, "SELECT * FROM u")
 
 
@@ -409,5 +398,5 @@ def test_how_far_each_dataset_is_complete_can_be_asked_in_sql(tmp_path: Path) ->
         ("paid", "table", None, None, 1, 0, None),
     ]
     assert complete == []
-    with pytest.raises(SqlNotTranslatedError):
+    with raises("SQL_NOT_TRANSLATED"):
         query(home, "SELECT * FROM _frontier VERSION AS OF 1")

@@ -83,22 +83,22 @@ LACKS = "leave it out, or give avro.reader: a schema with a default for it"
     [
         (
             "price DOUBLE",
-            "column 'price' cannot be had from 'v1.avsc': "
+            "column 'price' cannot be read from 'v1.avsc': "
             f"record Order has no such field | {LACKS}",
         ),
         (
             "id INT",
-            "column 'id' cannot be had from 'v1.avsc': "
+            "column 'id' cannot be read from 'v1.avsc': "
             f"it is long, which cannot be INT | {DECLARE}",
         ),
         (
             "at DATE",
-            "column 'at' cannot be had from 'v1.avsc': it is long (timestamp-millis), "
+            "column 'at' cannot be read from 'v1.avsc': it is long (timestamp-millis), "
             f"which cannot be DATE | {DECLARE}",
         ),
         (
             "note ARRAY<STRING>",
-            "column 'note' cannot be had from 'v1.avsc': it is string, "
+            "column 'note' cannot be read from 'v1.avsc': it is string, "
             f"which cannot be ARRAY | {DECLARE}",
         ),
     ],
@@ -126,7 +126,7 @@ def test_the_place_of_a_column_within_another_is_told(
 ) -> None:
     found = column_fault(columns, writer=json.dumps(record(("x", avro))))
 
-    assert found.startswith(f"column {expected!r} cannot be had from 'avro.writer': ")
+    assert found.startswith(f"column {expected!r} cannot be read from 'avro.writer': ")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import millstream as ms
-from millstream.errors import OvertakenError, StoreAheadError, StoreRestoredError
+from millstream.errors import OvertakenError, StoreAheadError, StoreRestoredError, fault
 from millstream.serve.fence import (
     Driver,
     Fence,
@@ -129,7 +129,14 @@ def test_an_address_prints_without_its_password(address: str, password: str) -> 
     assert shown == address
     assert "sesame" not in f"{shown} {shown!r}"
     assert "db" in f"{shown}"
-    told = StoreRestoredError(password, batch=1, knows=2, checkpoint="c", forget="f")
+    told = fault(
+        "STORE_RESTORED",
+        store=password,
+        held="no batch" if 1 < 0 else f"batches up to {1}",
+        knows=2,
+        checkpoint="c",
+        forget="f",
+    )
     assert "sesame" not in str(told)
 
 

@@ -13,15 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from tests.faults import raises
 from tests.systems.stores import FIELDS, opened, put, rows_in, table
 
-from millstream.errors import (
-    ColumnAddedError,
-    OvertakenError,
-    StoreFailedError,
-    StoreTakenError,
-    StoreUnreachableError,
-)
+from millstream.errors import OvertakenError, StoreFailedError, StoreUnreachableError
 from millstream.serve.fence import Driver
 from millstream.serve.shape import GONE, Column
 from millstream.systems.delta.settings import DeltaPath
@@ -116,7 +111,7 @@ def test_files_of_others_and_of_a_zombie_are_told_apart(
     later = opened(sink, epoch=2, mode="append")
     with pytest.raises(OvertakenError):
         put(early, 1, table(TWO))
-    with pytest.raises(StoreTakenError):
+    with raises("STORE_TAKEN"):
         sink.open(early.__getattribute__("_shape"), Driver("shop/others", 1)).take()
     (tmp_path / "items-00000001.json").write_text("theirs")
     with pytest.raises(StoreFailedError, match=r"'items-00000001\.json' is there, and the fence"):
@@ -160,7 +155,7 @@ def test_a_delta_table_keeps_its_fence_behind_commits_of_others_and_its_columns(
     for number in range(60):
         DeltaTable(sink.path).alter.set_table_properties({"delta.appendOnly": str(number % 2 == 0)})
 
-    with pytest.raises(ColumnAddedError, match="'n'"):
+    with raises("COLUMN_ADDED", match="'n'"):
         opened(sink, mode="append", columns=more)
     evolving = DeltaPath(sink.path, evolve=True)
     store = opened(evolving, epoch=2, mode="append", columns=more)

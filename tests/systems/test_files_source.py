@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.apps import app_of, rows, run
+from tests.faults import raises
 
-from millstream.errors import MillstreamError, PathMissingError
+from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.landing.land import Landing
@@ -309,7 +310,7 @@ def test_folders_may_have_odd_names(spark: SparkSession, tmp_path: Path, name: s
 def test_a_missing_path_is_reported_before_anything_starts(tmp_path: Path) -> None:
     app = app_of(Files("nowhere/at/all", schema=SCHEMA))
 
-    with pytest.raises(PathMissingError) as caught:
+    with raises("PATH_MISSING") as caught:
         run(app, tmp_path / "home")
 
     assert str(caught.value) == (

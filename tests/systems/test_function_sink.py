@@ -7,16 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.faults import raises
 from tests.systems.stores import AT, ITEMS, table
 
 import millstream as ms
 from millstream.check import faults
-from millstream.errors import (
-    OvertakenError,
-    SinkRaisedError,
-    StoreFailedError,
-    StoreUnreachableError,
-)
+from millstream.errors import OvertakenError, StoreFailedError, StoreUnreachableError
 from millstream.model.dataset import Serve, Source
 from millstream.model.graph import Graph
 from millstream.serve.fence import Driver, Turn
@@ -180,7 +176,7 @@ def test_what_a_function_raises_stops_the_query_and_names_it(tmp_path: Path) -> 
 
     store = opened(ms.sink(broken), tmp_path)
 
-    with pytest.raises(SinkRaisedError, match="'broken', which 'items' is served to") as raised:
+    with raises("SINK_RAISED", match="'broken', which 'items' is served to") as raised:
         put(store, 0, table({"id": 1, "text": "x"}))
     assert not raised.value.transient
 

@@ -65,7 +65,7 @@ def test_an_option_that_the_client_does_not_have_is_told_as_such(tmp_path: Path)
     with pytest.raises(StoreFailedError) as refusal:
         ms.Kafka("alerts", "127.0.0.1:9", options=options).courier(tmp_path)
 
-    assert "Kafka topic 'alerts' at 127.0.0.1:9 refuses what is asked" in str(refusal.value)
+    assert "Kafka topic 'alerts' at 127.0.0.1:9 refuses the request" in str(refusal.value)
     assert "Java TrustStores are not supported" in str(refusal.value)
 
 

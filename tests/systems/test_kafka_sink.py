@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from tests.faults import raises
 from tests.proxy import Proxy
 from tests.systems.stores import (
     ARROW,
@@ -29,14 +30,7 @@ from tests.systems.stores import (
 )
 
 import millstream as ms
-from millstream.errors import (
-    ExtraMissingError,
-    StoreLoginError,
-    StoreRestoredError,
-    StoreUnreachableError,
-    TopicMissingError,
-    TransactionHangsError,
-)
+from millstream.errors import StoreRestoredError, StoreUnreachableError
 from millstream.serve.fence import Driver
 from millstream.serve.shape import GONE, Column
 from millstream.systems.kafka import broker as store_broker, sink as store_kafka
@@ -126,7 +120,7 @@ def test_a_wrong_password_is_told_as_such_and_the_right_one_lets_in(
         return sink(servers=f"{HOST}:{broker.secured_port}", options=options)
 
     monkeypatch.setattr(store_broker, "_ANSWERS_WITHIN_S", 5.0)
-    with pytest.raises(StoreLoginError) as refused:
+    with raises("STORE_LOGIN") as refused:
         opened(secured("open"), mode="append")
     monkeypatch.undo()
     topic = secured("sesame")
@@ -146,7 +140,7 @@ def test_a_topic_that_is_missing_or_made_anew_is_noticed(
     delete_topic(broker.servers, topic.name)
     store.__setattr__("_look_again_at", 0.0)
 
-    with pytest.raises(TopicMissingError, match=f"serve 'items': topic '{topic.name}' does not"):
+    with raises("TOPIC_MISSING", match=f"serve 'items': topic '{topic.name}' does not"):
         put(store, 1, table(TWO))
     make_topic(broker.servers, topic.name)
     with pytest.raises(StoreRestoredError, match="holds no batch, but the checkpoint") as told:
@@ -201,7 +195,7 @@ def test_a_transaction_that_was_ended_without_a_mark_is_told_and_not_waited_for(
     other, offset = left_open(broker, store, store._cluster._name)
     monkeypatch.setattr(store_broker, "_MARKS_WITHIN_S", 0.5)
 
-    with pytest.raises(TransactionHangsError) as hangs:
+    with raises("TRANSACTION_HANGS") as hangs:
         opened(topic, epoch=2, mode="append")
 
     assert f"--partition {store._cluster.partition} --start-offset {offset}" in str(hangs.value)
@@ -332,7 +326,7 @@ def test_without_its_client_the_line_that_installs_it_is_told(
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     topic = ms.Kafka("t").in_batches()
 
-    with pytest.raises(ExtraMissingError) as missing:
+    with raises("EXTRA_MISSING") as missing:
         topic.open(shape(topic), Driver("shop/items", 1))
 
     assert missing.value.fix == 'pip install "millstream[kafka]"'

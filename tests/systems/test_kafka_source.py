@@ -5,9 +5,9 @@ import time
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import BrokerUnreachableError, RecordsLostError, TopicMissingError
 from millstream.lake.ledger import read_ledger
 from millstream.systems.kafka.settings import Kafka
 
@@ -150,7 +150,7 @@ def test_a_topic_that_does_not_exist_is_reported_with_the_nearest_name(
     app = app_of(Kafka(f"paymnts-{live}", broker.servers), tmp_path, live=live)
     app.sql("copied", "SELECT * FROM orders")
 
-    with pytest.raises(TopicMissingError) as refused:
+    with raises("TOPIC_MISSING") as refused:
         app.run(once=True)
 
     assert str(refused.value) == (
@@ -174,7 +174,7 @@ def test_a_broker_that_does_not_answer_is_reported_before_anything_starts(
 ) -> None:
     app = app_of(Kafka("orders", servers, options=IMPATIENT), tmp_path)
 
-    with pytest.raises(BrokerUnreachableError) as refused:
+    with raises("BROKER_UNREACHABLE") as refused:
         app.run(once=True)
 
     assert str(refused.value) == (
@@ -194,7 +194,7 @@ def test_records_that_kafka_deleted_before_they_were_read_stop_the_query_for_goo
     topics.delete("anew")
     topics.create("anew")
 
-    with pytest.raises(RecordsLostError) as stopped:
+    with raises("RECORDS_LOST") as stopped:
         app.run(once=True)
 
     assert str(stopped.value) == (

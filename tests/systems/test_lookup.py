@@ -17,15 +17,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.faults import raises
 from tests.systems.stores import ITEMS, opened, put, row_of, table
 from tests.systems.test_stores import EVERYTHING
 
-from millstream.errors import (
-    LookupRefusedError,
-    LookupValueError,
-    StoreFailedError,
-    StoreUnreachableError,
-)
+from millstream.errors import StoreFailedError, StoreUnreachableError
 from millstream.serve import lookup
 from millstream.serve.lookup import Served
 from millstream.serve.lookup_values import from_python
@@ -212,7 +208,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("kind", "value"), IMPOSSIBLE)
 def test_a_value_that_a_column_cannot_have_is_refused(kind: str, value: Any) -> None:
-    with pytest.raises(LookupValueError) as refusal:
+    with raises("LOOKUP_VALUE") as refusal:
         from_python(value, Column("k", kind), "items")
 
     assert refusal.value.what.startswith(f"'k' of the key of 'items' is {kind}, and cannot be ")
@@ -244,7 +240,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kind", "text"), REFUSED)
 def test_a_text_that_is_no_value_of_its_column_is_refused(kind: str, text: str) -> None:
-    with pytest.raises(LookupValueError) as refusal:
+    with raises("LOOKUP_VALUE") as refusal:
         from_text(text, Column("k", kind), "items")
 
     assert refusal.value.what == f"'k' of the key of 'items' is {kind}, and cannot be {text!r}"
@@ -267,12 +263,12 @@ def test_other_columns_than_those_of_the_key_are_refused(
 ) -> None:
     served = serve(SQLite(str(tmp_path / "never made.db"), key="id"))
 
-    with pytest.raises(LookupRefusedError, match="its key is id"):
+    with raises("LOOKUP_REFUSED", match="its key is id"):
         served.get_by_text([(name, "1") for name in given])
 
 
 def test_without_a_key_nothing_is_looked_up(serve: Callable[[Any], Served], tmp_path: Path) -> None:
-    with pytest.raises(LookupRefusedError, match="it has no key"):
+    with raises("LOOKUP_REFUSED", match="it has no key"):
         serve(SQLite(str(tmp_path / "never made.db"))).get({})
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 import pytest
+from tests.faults import raises
 from tests.proxy import Proxy
 from tests.systems.stores import opened, put, rows_in, table
 
-from millstream.errors import StoreFailedError, StoreLoginError, StoreUnreachableError
+from millstream.errors import StoreFailedError, StoreUnreachableError
 from millstream.serve.shape import Column
 from millstream.systems.postgres import session
 from millstream.systems.postgres.session import connect
@@ -136,7 +137,7 @@ def test_no_server_a_wrong_password_and_a_missing_right_are_told_apart(
 ) -> None:
     with pytest.raises(StoreUnreachableError, match="does not answer") as unreachable:
         opened(Sink(postgres.address(nobody), table=name))
-    with pytest.raises(StoreLoginError, match="password authentication failed") as wrong:
+    with raises("STORE_LOGIN", match="password authentication failed") as wrong:
         opened(Sink(postgres.address(postgres.port, password="wrong-word"), table=name))
     with psycopg.connect(postgres.dsn) as db:
         db.execute("DROP ROLE IF EXISTS guest")

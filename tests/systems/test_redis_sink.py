@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults import raises
 from tests.proxy import Proxy
 from tests.systems.stores import opened, put, row_of, rows_in, table
 
-from millstream.errors import StoreLoginError, StoreRestoredError, StoreUnreachableError
+from millstream.errors import StoreRestoredError, StoreUnreachableError
 from millstream.systems.redis.settings import Redis as Sink
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def test_keys_of_several_columns_cannot_be_mistaken(redis: Redis) -> None:
 def test_no_server_and_a_wrong_password_are_told_apart(redis: Redis, nobody: int) -> None:
     with pytest.raises(StoreUnreachableError) as unreachable:
         opened(Sink(redis.address(nobody), key=["id"]))
-    with pytest.raises(StoreLoginError) as wrong:
+    with raises("STORE_LOGIN") as wrong:
         opened(Sink(redis.address(redis.port, password="wrong-word"), key=["id"]))
 
     told = f"{unreachable.value} {wrong.value} {Sink(redis.url)!r}"

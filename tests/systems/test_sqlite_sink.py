@@ -7,9 +7,10 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults import raises
 from tests.systems.stores import ITEMS, opened, put, rows_in, table
 
-from millstream.errors import StoreColumnTypeError, StoreUnreachableError
+from millstream.errors import StoreUnreachableError
 from millstream.systems.sqlite.settings import SQLite
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_a_file_that_is_refused_is_closed(sink: SQLite) -> None:
         other.execute("CREATE TABLE items (id BIGINT PRIMARY KEY, text REAL)")
     other.close()
 
-    with pytest.raises(StoreColumnTypeError) as kept:
+    with raises("STORE_COLUMN_TYPE") as kept:
         opened(sink, columns=ITEMS)
 
     assert kept.value.__traceback__ is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.faults import raises
 from tests.systems.conftest import BY_KEY, EVERY, TO_PYTHON
 from tests.systems.stores import (
     ARROW,
@@ -23,13 +24,7 @@ from tests.systems.stores import (
     table,
 )
 
-from millstream.errors import (
-    OvertakenError,
-    StoreAheadError,
-    StoreFailedError,
-    StoreRestoredError,
-    StoreTakenError,
-)
+from millstream.errors import OvertakenError, StoreAheadError, StoreFailedError, StoreRestoredError
 from millstream.serve.fence import Driver
 from millstream.serve.shape import GONE, Column
 from millstream.testing.contract import check_sink
@@ -91,7 +86,7 @@ def test_a_place_belongs_to_one_dataset_and_to_its_last_driver(make: Make) -> No
     with pytest.raises(OvertakenError):
         connected(sink, Driver("shop/items", 1, "query")).take()
     if type(sink).__name__ != "Topic":  # a topic may have several writers
-        with pytest.raises(StoreTakenError, match="is written by shop/items; shop/others may not"):
+        with raises("STORE_TAKEN", match="is written by shop/items; shop/others may not"):
             connected(sink, Driver("shop/others", 9)).take()
     assert [row["text"] for row in rows_in(sink)] == ["one"]
 

@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 import pytest
+from tests.faults import raises
 from tests.systems.stores import opened, put, row_of, rows_in, table
 
-from millstream.errors import (
-    StoreColumnMissingError,
-    StoreColumnRequiredError,
-    StoreColumnTypeError,
-    StoreKeyError,
-)
 from millstream.serve.shape import Column
 from millstream.settings.secret import revealed
 
@@ -81,7 +76,7 @@ def test_a_table_with_another_type_is_refused(make: Make) -> None:
     sink = make(key=["id"])
     run(sink, "CREATE TABLE {} (id BIGINT PRIMARY KEY, text DOUBLE PRECISION)")
 
-    with pytest.raises(StoreColumnTypeError, match=r"column 'text' as (?i:double precision); the"):
+    with raises("STORE_COLUMN_TYPE", match=r"column 'text' as (?i:double precision); the"):
         opened(sink)
 
 
@@ -90,7 +85,7 @@ def test_a_table_that_lacks_a_column_is_refused_or_given_it(make: Make) -> None:
     run(strict, "CREATE TABLE {} (id BIGINT PRIMARY KEY)")
     run(strict, "INSERT INTO {} VALUES (1)")
 
-    with pytest.raises(StoreColumnMissingError, match="has no column 'text'"):
+    with raises("STORE_COLUMN_MISSING", match="has no column 'text'"):
         opened(strict)
     put(opened(evolving), 0, table({"id": 2, "text": "b"}))
 
@@ -106,7 +101,7 @@ def test_a_column_the_answer_lacks_must_be_filled_by_the_store(make: Make) -> No
     run(sink, "DROP TABLE {}")
     run(sink, f"CREATE TABLE {{}} ({columns}, wanted TEXT NOT NULL)")
 
-    with pytest.raises(StoreColumnRequiredError, match="wants a value for 'wanted'"):
+    with raises("STORE_COLUMN_REQUIRED", match="requires a value for 'wanted'"):
         opened(sink)
 
 
@@ -114,7 +109,7 @@ def test_a_table_must_hold_its_rows_to_the_key(make: Make) -> None:
     sink = make(key=["id"])
     run(sink, "CREATE TABLE {} (id BIGINT NOT NULL, text TEXT, UNIQUE (id, text))")
 
-    with pytest.raises(StoreKeyError, match="no unique index on its key") as told:
+    with raises("STORE_KEY", match="no unique index on its key") as told:
         opened(sink)
     run(sink, told.value.fix.removeprefix("run `").rstrip("`"))
 

@@ -4,8 +4,8 @@ import shutil
 import socket
 
 import pytest
+from tests.faults import raises
 
-from millstream.errors import ServiceStartError
 from millstream.testing.kafka import Broker
 
 pytestmark = pytest.mark.kafka
@@ -15,7 +15,7 @@ def test_a_broker_whose_port_is_taken_says_so_and_where_its_log_is() -> None:
     broker = Broker()
     host, port = broker.servers.split(":")
 
-    with socket.create_server((host, int(port))), pytest.raises(ServiceStartError) as refused:
+    with socket.create_server((host, int(port))), raises("SERVICE_START") as refused:
         broker.start()
 
     assert str(refused.value) == (

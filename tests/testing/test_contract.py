@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import ContractBrokenError, OvertakenError
+from millstream.errors import fault
 from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.files import DataFile
 from millstream.testing.contract import (
@@ -50,7 +51,7 @@ class Fenced:
             self._store.execute("BEGIN IMMEDIATE")
             epoch, last = self._fence()
             if epoch > self._epoch:
-                raise OvertakenError("rows", mine=self._epoch, theirs=epoch)
+                raise fault("OVERTAKEN", theirs=epoch, mine=self._epoch, table="rows")
             if last >= batch:
                 return
             for row in rows:
@@ -162,7 +163,7 @@ def test_a_sink_that_ignores_the_batch_may_promise_at_least_once(tmp_path: Path)
         "replay with different content",
         "a driver that was overtaken writes nothing",
     }
-    with pytest.raises(ContractBrokenError, match="may promise at least once"):
+    with raises("CONTRACT_BROKEN", match="may promise at least once"):
         found.assert_guarantee(EXACTLY_ONCE)
 
 
@@ -170,7 +171,7 @@ def test_a_sink_that_loses_rows_may_promise_nothing(tmp_path: Path) -> None:
     found = report(Forgetful, tmp_path)
 
     assert found.guarantee == NOTHING
-    with pytest.raises(ContractBrokenError):
+    with raises("CONTRACT_BROKEN"):
         found.assert_guarantee(AT_LEAST_ONCE)
 
 

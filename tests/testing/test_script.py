@@ -5,15 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame, functions as F
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import (
-    ClockBackwardsError,
-    CrashNotReachedError,
-    DriverDeadError,
-    UnknownCrashPointError,
-    UnknownInScriptError,
-)
+from millstream.errors import CrashNotReachedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,24 +171,24 @@ def test_tables_without_rows_are_compared_too_whatever_columns_they_have(stream:
 
 def test_bad_use_is_told_with_a_fix(stream: Stream) -> None:
     with stream(visits()) as s:
-        with pytest.raises(UnknownInScriptError, match="has no source 'click'") as told:
+        with raises("UNKNOWN_IN_SCRIPT", match="has no source 'click'") as told:
             s.send("click", user="ann")
         assert told.value.fix.startswith("did you mean 'clicks'?")
-        with pytest.raises(UnknownInScriptError, match="has no column 'usr'"):
+        with raises("UNKNOWN_IN_SCRIPT", match="has no column 'usr'"):
             s.send("clicks", usr="ann")
-        with pytest.raises(UnknownInScriptError, match="has no table 'per_hour'"):
+        with raises("UNKNOWN_IN_SCRIPT", match="has no table 'per_hour'"):
             s.table("per_hour")
-        with pytest.raises(UnknownInScriptError, match="has no query 'per_hour'"):
+        with raises("UNKNOWN_IN_SCRIPT", match="has no query 'per_hour'"):
             s.crash(after="sink_commit", query="per_hour")
-        with pytest.raises(ClockBackwardsError):
+        with raises("CLOCK_BACKWARDS"):
             s.advance("-5 minutes")
-        with pytest.raises(UnknownCrashPointError) as unknown:
+        with raises("UNKNOWN_CRASH_POINT") as unknown:
             s.crash(after="sink_comit")
         assert unknown.value.fix.startswith("did you mean 'sink_commit'?")
         with pytest.raises(CrashNotReachedError):
             s.crash(after="quarantine_commit")
         s.crash()
-        with pytest.raises(DriverDeadError, match=r"batch\(\) needs a driver"):
+        with raises("DRIVER_DEAD", match=r"batch\(\) needs a driver"):
             s.batch()
 
 

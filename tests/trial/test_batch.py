@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, reading, rows, run, timed
+from tests.faults import raises
 
-from millstream.errors import LiveInBatchError, NothingLandedError
 from millstream.lake.home import Home
 from millstream.operators import dedup
 from millstream.systems.memory.source import Memory
@@ -117,9 +117,9 @@ def test_a_batch_needs_something_landed(spark: SparkSession, tmp_path: Path) -> 
     source = Memory(READING)
     landed, live = timed(source), timed(source, live=True)
 
-    with pytest.raises(NothingLandedError):
+    with raises("NOTHING_LANDED"):
         run_batch(landed.graph, spark, home, fresh)
-    with pytest.raises(LiveInBatchError) as caught:
+    with raises("LIVE_IN_BATCH") as caught:
         run_batch(live.graph, spark, home, fresh)
 
     assert str(caught.value) == (

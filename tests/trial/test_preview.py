@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 from tests.apps import READING, reading, run, timed
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import NotSampledError, UdfRaisedError, UnknownInputError
 from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_a_preview_is_a_batch_over_a_sample_and_leaves_nothing_behind(
     assert spark.table("clean").count() == 3
     assert not (tmp_path / "home").exists()
     spark.catalog.dropTempView("clean")
-    with pytest.raises(UnknownInputError):
+    with raises("UNKNOWN_INPUT"):
         app.preview("lost")
 
 
@@ -96,7 +96,7 @@ def test_every_source_that_can_be_asked_again_is_sampled(
     assert [row.id for row in previews["added"].frame.collect()] == [1, 2]
     assert previews["counted"].samples[0].aside[0].reason == "violates 'even'"
     assert len(memory._waiting) == 2
-    with pytest.raises(NotSampledError):
+    with raises("NOT_SAMPLED"):
         app.preview("posted")
 
 
@@ -130,7 +130,7 @@ def test_what_a_function_raises_in_a_preview_is_told_as_in_a_run(
     def broken(readings: DataFrame) -> DataFrame:
         return readings.select(F.udf(lambda speed: speed / 0)("speed"))
 
-    with pytest.raises(UdfRaisedError) as caught:
+    with raises("UDF_RAISED") as caught:
         app.preview("broken")
 
     assert "'broken' applies to its rows raises ZeroDivisionError: " in caught.value.what

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.alert.destination import Known, names_of
 from millstream.alert.notice import Notice, is_meant
 from millstream.alert.outbox import Position
-from millstream.errors import OvertakenError, concealed
+from millstream.errors import concealed, fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -350,7 +350,7 @@ class Deliveries:
         with self._written():
             held = self._db.execute("SELECT epoch FROM fence").fetchone()
             if held and held[0] > epoch:
-                raise OvertakenError(str(self._path), mine=epoch, theirs=held[0])
+                raise fault("OVERTAKEN", theirs=held[0], mine=epoch, table=str(self._path))
             self._db.execute("INSERT OR REPLACE INTO fence VALUES (1, ?, ?)", (epoch, self._owner))
 
     @contextmanager
@@ -361,7 +361,7 @@ class Deliveries:
 
     def _hold(self, fence: tuple[int, str]) -> None:
         if fence != (self._epoch, self._owner):
-            raise OvertakenError(str(self._path), mine=self._epoch or 0, theirs=fence[0])
+            raise fault("OVERTAKEN", theirs=fence[0], mine=self._epoch or 0, table=str(self._path))
 
     @contextmanager
     def _written(self) -> Iterator[None]:

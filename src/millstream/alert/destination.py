@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from millstream.errors import DestinationRefusedError
+from millstream.errors import fault
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -104,7 +104,14 @@ def timeout_faults(timeout: str, alert: str, at: Location) -> Iterator[Millstrea
         is_time = False
     if not is_time:
         expected = 'a length of time such as "10 seconds"'
-        yield DestinationRefusedError("timeout", timeout, alert=alert, expected=expected, at=at)
+        yield fault(
+            "DESTINATION_REFUSED",
+            at=at,
+            alert=alert,
+            option="timeout",
+            got=timeout,
+            expected=expected,
+        )
 
 
 def pause_s(attempts: int, id_: str, asked: timedelta | None = None) -> float:

@@ -18,17 +18,7 @@ from millstream.bind.kind import (
     store_kinds,
     written_kinds,
 )
-from millstream.errors import (
-    ColumnsFixedError,
-    KeyRequiredError,
-    MillstreamError,
-    SchemaError,
-    SparkSettingRefusedError,
-    UnknownKeyError,
-    UnknownKindError,
-    UnknownSourceError,
-    ValueRefusedError,
-)
+from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.dataset import (
     Alert,
     BatchedSink,
@@ -76,7 +66,17 @@ def bind(declared: Sequence[Dataset], profile: Profile) -> Bound:
         names = [dataset.name for dataset in declared if isinstance(dataset, kind)]
         for name in sorted(said.keys() - set(names)):
             at = next(iter(said[name].values())).at
-            reader.faults.append(UnknownSourceError(name, declared=names, at=at, of=of))
+            reader.faults.append(
+                fault(
+                    "UNKNOWN_SOURCE",
+                    at=at,
+                    of=of,
+                    name=name,
+                    nearest=closest(name, names),
+                    kinds="served answers" if of == "serve" else f"{of}s",
+                    declared=listed(names),
+                )
+            )
     return Bound(tuple(bound), reader.spark(profile.spark), (*profile.faults, *reader.faults))
 
 
@@ -117,7 +117,7 @@ class _Reader:
         for name, entry in entries.items():
             if name in OWNED:
                 why = OWNED[name]
-                self.faults.append(SparkSettingRefusedError(name, why=why, at=entry.at))
+                self.faults.append(fault("SPARK_SETTING_REFUSED", at=entry.at, name=name, why=why))
                 continue
             try:
                 settings[name] = self._spark_text(name, entry)
@@ -173,7 +173,15 @@ class _Reader:
         if told not in known:
             where = entry.at if entry else at
             self._refuse(
-                UnknownKindError(told, name=dataset.name, known=tuple(known), at=where, of=ends.of)
+                fault(
+                    "UNKNOWN_KIND",
+                    at=where,
+                    of=ends.of,
+                    name=dataset.name,
+                    kind=told,
+                    nearest=closest(told, known),
+                    known=listed(known),
+                )
             )
         return known[told]
 
@@ -181,7 +189,9 @@ class _Reader:
         for key in keys_of(kind).values():
             if key.is_required and key.name not in there:
                 told = name_of(kind)
-                self.faults.append(KeyRequiredError(name, kind=told, key=key.name, at=at, of=of))
+                self.faults.append(
+                    fault("KEY_REQUIRED", at=at, of=of, name=name, kind=told, key=key.name)
+                )
 
     def _bound(self, source: Source, said: Mapping[Names, Entry]) -> Source:
         at, before = next(iter(said.values())).at, len(self.faults)
@@ -199,7 +209,9 @@ class _Reader:
         # Of a connector that is wrong itself, the columns say nothing; the fault is found later.
         if not any(bound.connector.faults(source.name, at)):
             told = gives.to_ddl()
-            self._refuse(ColumnsFixedError(source.name, kind=name_of(kind), gives=told, at=at))
+            self._refuse(
+                fault("COLUMNS_FIXED", at=at, source=source.name, kind=name_of(kind), gives=told)
+            )
         return bound
 
     def _kind(self, source: Source, entry: Entry | None, at: Any) -> tuple[type, dict[str, Any]]:
@@ -209,14 +221,32 @@ class _Reader:
             if type(connector) not in kinds().values():
                 known = tuple(kinds())
                 told = name_of(type(connector))
-                self._refuse(UnknownKindError(told, name=source.name, known=known, at=at))
+                self._refuse(
+                    fault(
+                        "UNKNOWN_KIND",
+                        at=at,
+                        of="source",
+                        name=source.name,
+                        kind=told,
+                        nearest=closest(told, known),
+                        known=listed(known),
+                    )
+                )
             kept = (f.name for f in fields(connector) if f.init)
             return type(connector), {name: getattr(connector, name) for name in kept}
         if not isinstance(entry.value, str):
             self._refuse_value(f"sources.{source.name}.kind", entry, "a text")
         if entry.value not in kinds():
             known = tuple(kinds())
-            error = UnknownKindError(entry.value, name=source.name, known=known, at=entry.at)
+            error = fault(
+                "UNKNOWN_KIND",
+                at=entry.at,
+                of="source",
+                name=source.name,
+                kind=entry.value,
+                nearest=closest(entry.value, known),
+                known=listed(known),
+            )
             self._refuse(error)
         kind = kinds()[entry.value]
         stays = {"schema": connector.schema, "event_time": source.event_time}
@@ -230,7 +260,16 @@ class _Reader:
             full, first = f"{where}.{name}", next(iter(below.values()))
             if name not in keys:
                 known = ["kind", *keys] if kind in written_kinds() else list(keys)
-                self.faults.append(UnknownKeyError(name, table=where, known=known, at=first.at))
+                self.faults.append(
+                    fault(
+                        "UNKNOWN_KEY",
+                        at=first.at,
+                        key=name,
+                        table=where,
+                        nearest=closest(name, known),
+                        known=listed(known),
+                    )
+                )
                 continue
             try:
                 values[name] = self._value(full, keys[name], below)
@@ -249,7 +288,7 @@ class _Reader:
         if () not in below:
             entry = next(iter(below.values()))
             self._refuse(
-                ValueRefusedError(where, got="a table", expected=key.expected, at=entry.at)
+                fault("VALUE_REFUSED", at=entry.at, key=where, got="a table", expected=key.expected)
             )
         entry = below[()]
         if key.is_list:
@@ -300,7 +339,7 @@ class _Reader:
 
     def _refuse_value(self, where: str, entry: Entry, expected: str) -> typing.NoReturn:
         told = got(entry.value)
-        self._refuse(ValueRefusedError(where, got=told, expected=expected, at=entry.at))
+        self._refuse(fault("VALUE_REFUSED", at=entry.at, key=where, got=told, expected=expected))
 
     def _refuse(self, error: MillstreamError) -> typing.NoReturn:
         self.faults.append(error)

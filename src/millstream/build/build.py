@@ -13,14 +13,7 @@ from pyspark.sql import DataFrame
 
 from millstream.declare import SqlFunction, described
 from millstream.declare.cell import place_of
-from millstream.errors import (
-    FunctionRaisedError,
-    Location,
-    MillstreamError,
-    NotADataFrameError,
-    QueryRefusedError,
-    relative,
-)
+from millstream.errors import Location, MillstreamError, fault, relative
 from millstream.model.dataset import Source, View
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
 from millstream.spark.words import words_of
@@ -110,9 +103,9 @@ def _answer(
     except Exception as error:
         at = _user_line(error, dataset.at)
         cause = f"{type(error).__name__}: {error}"
-        raise FunctionRaisedError(name, cause=cause, at=at) from error
+        raise fault("FUNCTION_RAISED", at=at, dataset=name, cause=cause) from error
     if not isinstance(frame, DataFrame):
-        raise NotADataFrameError(name, got=described(frame), at=dataset.at)
+        raise fault("NOT_A_DATAFRAME", at=dataset.at, dataset=name, got=described(frame))
     return frame
 
 
@@ -138,10 +131,26 @@ def _traced(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
         sys.setprofile(before)
 
 
-def refused(name: str, error: PySparkException, at: Location) -> QueryRefusedError:
+_REFUSED_FIXES = {
+    "Redefining watermark": "remove this withWatermark and use the event time of the source; or, "
+    "for another event time, drop the source's from the table that is read here",
+    "More than one event time columns": "drop all but one of these columns from that input before "
+    "the join; a window made from the event time is an event time as well",
+    "without watermark": "give the source a watermark (watermark='10 minutes') and group by a "
+    "window of its event time, or keep the answer by key: mode='update', key=[…]",
+}
+"""What to do about what Spark refuses most often, by a phrase of its sentence."""
+
+
+def refused(name: str, error: PySparkException, at: Location) -> MillstreamError:
     """Say that Spark refuses a query, in Spark's words."""
     condition = error.getCondition() or type(error).__name__
-    return QueryRefusedError(name, condition=condition, cause=words_of(error), at=at)
+    cause = words_of(error)
+    fixes = (fix for phrase, fix in _REFUSED_FIXES.items() if phrase in cause)
+    instead = next(fixes, "mend the query; `millstream check` tries it without data")
+    return fault(
+        "QUERY_REFUSED", at=at, dataset=name, condition=condition, cause=cause, instead=instead
+    )
 
 
 def query_line(error: PySparkException, declared: Location) -> Location:

@@ -12,15 +12,7 @@ from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 from millstream.build.build import refused
 from millstream.build.row_wise import unfit_operators
 from millstream.build.states import continued
-from millstream.errors import (
-    ColumnMissingError,
-    ColumnReservedError,
-    CooldownTimeError,
-    MillstreamError,
-    RuleRefusedError,
-    StateChangedError,
-    StoreModeError,
-)
+from millstream.errors import MillstreamError, StateChangedError, closest, fault, listed
 from millstream.lake.table import RESERVED
 from millstream.model.dataset import Alert, DemandingSink, Serve, Source, StoreSink, TypedSink
 from millstream.plan.queries import event_time_of
@@ -80,7 +72,7 @@ def table_faults(table: Table, frame: DataFrame) -> Faults:
         yield from _missing(frame, ((option, column) for column in columns), named, table.at)
     for column in RESERVED:
         if column in frame.columns:
-            yield ColumnReservedError(column, table=table.name, at=table.at)
+            yield fault("COLUMN_RESERVED", at=table.at, table=table.name, column=column)
     yield from rule_faults(table, frame)
 
 
@@ -101,7 +93,15 @@ def _missing(
 ) -> Faults:
     for option, column in needed:
         if column not in frame.columns:
-            yield ColumnMissingError(option, column, dataset=dataset, columns=frame.columns, at=at)
+            yield fault(
+                "COLUMN_MISSING",
+                at=at,
+                dataset=dataset,
+                option=option,
+                column=column,
+                nearest=closest(column, frame.columns),
+                columns=listed(frame.columns),
+            )
 
 
 def _condition_faults(
@@ -110,10 +110,10 @@ def _condition_faults(
     try:
         got = frame.select(F.expr(condition).alias("met")).schema["met"].dataType.simpleString()
     except PySparkException as error:
-        yield RuleRefusedError(rule, dataset=dataset, cause=words_of(error), at=at)
+        yield fault("RULE_REFUSED", at=at, rule=rule, dataset=dataset, cause=words_of(error))
     else:
         if got != "boolean":
-            yield RuleRefusedError(rule, dataset=dataset, cause=f"it is {got}", at=at)
+            yield fault("RULE_REFUSED", at=at, rule=rule, dataset=dataset, cause=f"it is {got}")
 
 
 def sink_faults(serve: Serve, frame: DataFrame) -> Faults:
@@ -125,13 +125,15 @@ def sink_faults(serve: Serve, frame: DataFrame) -> Faults:
             if kinds.get(column, allowed[0]) not in allowed:
                 why = f"records of this format are made of {column!r}, which is {kinds[column]}"
                 use = f"cast it to {' or '.join(allowed)}, or leave format= out"
-                yield StoreModeError("Kafka", serve=serve.name, why=why, use=use, at=serve.at)
+                yield fault(
+                    "STORE_MODE", at=serve.at, serve=serve.name, store="Kafka", why=why, use=use
+                )
         if isinstance(sink, StoreSink) and sink.delete_when:
             condition = sink.delete_when
             yield from _condition_faults("delete_when", condition, serve.name, serve.at, frame)
     for column in frame.columns:
         if column.startswith(GONE):
-            yield ColumnReservedError(column, table=serve.name, at=serve.at)
+            yield fault("COLUMN_RESERVED", at=serve.at, table=serve.name, column=column)
 
 
 def _needed(serve: Serve) -> Iterator[tuple[str, str]]:
@@ -151,9 +153,17 @@ def _cooldown_faults(graph: Graph, alert: Table, frame: DataFrame) -> Faults:
     column = cooldown_column(graph, alert)
     found = _type_of(frame.schema, column) if column else None
     if not isinstance(found, TimestampType | TimestampNTZType):
-        got = found.simpleString() if found else None
-        yield CooldownTimeError(
-            alert.name, column=column, got=got, columns=frame.columns, at=alert.at
+        why = "no column of its answer is known to be the event time"
+        if column is not None:
+            why = f"its answer has no {column!r}"
+        if found is not None:
+            why = f"{column!r} is {found.simpleString()}, not a time"
+        yield fault(
+            "COOLDOWN_TIME",
+            at=alert.at,
+            alert=alert.name,
+            why=why,
+            columns=", ".join(frame.columns),
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import TimestampType
 
 from millstream.check.tables import stored_inputs
-from millstream.errors import RowsBehindError
+from millstream.errors import fault
 from millstream.lake.log import facts_of, is_table
 from millstream.model.dataset import Source
 from millstream.model.duration import to_spark
@@ -102,8 +102,13 @@ class Orders:
 
         def refuse(rows: int) -> None:
             column = times[behind[0]].column
-            raise RowsBehindError(
-                dataset.name, rows=rows, reads=behind[0], column=column, at=dataset.at
+            raise fault(
+                "ROWS_BEHIND",
+                at=dataset.at,
+                reads=behind[0],
+                rows=rows,
+                column=column,
+                dataset=dataset.name,
             )
 
         return refuse

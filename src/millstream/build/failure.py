@@ -16,18 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException, StreamingQueryEx
 from millstream.build.build import query_line, refused
 from millstream.checkpoint.health import damage_of
 from millstream.declare.cell import place_of
-from millstream.errors import (
-    BrokerLostError,
-    DriverLostError,
-    ExpressionFailedError,
-    Location,
-    MillstreamError,
-    PythonLateError,
-    RecordsLostError,
-    SparkFailedError,
-    StorageFullError,
-    UdfRaisedError,
-)
+from millstream.errors import Location, MillstreamError, fault
 from millstream.spark.arguments import CALLED_WITH, is_library
 from millstream.spark.session import log_of_jvm
 from millstream.spark.words import words_of
@@ -70,11 +59,11 @@ def explain(error: BaseException, *, query: str, at: Location, home: Home) -> Mi
     if isinstance(error, AnalysisException):
         return refused(query, error, at)
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return DriverLostError(log=log)
+        return fault("DRIVER_LOST", log=log)
     if found := damage_of(home, query) or _of_the_app(error, query=query, at=at):
         return found
     condition, cause = _spoken(error)
-    return SparkFailedError(query, condition=condition, cause=cause, log=log)
+    return fault("SPARK_FAILED", query=query, condition=condition, cause=cause, log=log)
 
 
 def _first_cause(error: BaseException) -> BaseException:
@@ -94,13 +83,15 @@ def _of_the_app(error: BaseException, *, query: str, at: Location) -> Millstream
         return refused(query, error, at)
     if state in _ROW_STATES:
         condition, place = error.getCondition() or state, query_line(error, at)
-        return ExpressionFailedError(query, condition=condition, cause=words_of(error), at=place)
+        return fault(
+            "EXPRESSION_FAILED", at=place, dataset=query, condition=condition, cause=words_of(error)
+        )
     return None
 
 
 def _raised_by_function(
     told: str, cause: str, *, query: str, at: Location
-) -> UdfRaisedError | None:
+) -> MillstreamError | None:
     name = cause.partition(":")[0]
     if name.endswith(_PASSING) or issubclass(getattr(builtins, name, Exception), OSError):
         return None
@@ -108,7 +99,8 @@ def _raised_by_function(
     places = [Location(place_of(file), line) for file, line in frames]
     own = [place for place in places if place.file == at.file] or places or [at]
     arguments = told.partition(CALLED_WITH)[2].partition("\n")[0]
-    return UdfRaisedError(query, cause=cause, arguments=arguments, at=own[-1])
+    called = f", called with {arguments}" if arguments else ""
+    return fault("UDF_RAISED", at=own[-1], dataset=query, cause=cause, called=called)
 
 
 def _spoken(error: BaseException) -> tuple[str, str]:
@@ -129,7 +121,7 @@ def is_python_late(error: BaseException) -> bool:
     return _PYTHON_LATE in str(error)
 
 
-def lost_driver(log: str, *, within_s: float = 0) -> DriverLostError | None:
+def lost_driver(log: str, *, within_s: float = 0) -> MillstreamError | None:
     """Say so if the JVM has ended, or ends in so many seconds."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is None:
@@ -138,7 +130,7 @@ def lost_driver(log: str, *, within_s: float = 0) -> DriverLostError | None:
         jvm.wait(timeout=within_s)
     except subprocess.TimeoutExpired:
         return None
-    return DriverLostError(log=log)
+    return fault("DRIVER_LOST", log=log)
 
 
 @contextmanager
@@ -149,7 +141,7 @@ def full_disk_told(home: Home) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, MillstreamError) or not _is_full_disk(error):
             raise
-        raise StorageFullError(str(home.path)) from error
+        raise fault("STORAGE_FULL", home=str(home.path)) from error
 
 
 def _is_full_disk(error: BaseException) -> bool:
@@ -161,13 +153,13 @@ def _of_the_surroundings(
     error: BaseException, *, query: str, at: Location, home: Home
 ) -> MillstreamError | None:
     if _is_full_disk(error):
-        return StorageFullError(str(home.path))
+        return fault("STORAGE_FULL", home=str(home.path))
     if is_python_late(error):
-        return PythonLateError(query, log=log_of_jvm(home.logs))
+        return fault("PYTHON_LATE", query=query, log=log_of_jvm(home.logs))
     told = str(error)
     if any(words in told for words in _BROKER_SILENT):
-        return BrokerLostError(query, at=at)
+        return fault("BROKER_LOST", at=at, query=query)
     if _KAFKA_DATA_LOSS in told:
         cause = told.partition("Reason: ")[2].partition("\n")[0].rstrip(".")
-        return RecordsLostError(query, cause=cause, at=at)
+        return fault("RECORDS_LOST", at=at, query=query, cause=cause)
     return None

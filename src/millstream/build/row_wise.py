@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import Location, TriggerOperatorError
+from millstream.errors import Location, MillstreamError, fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ _OPERATORS = {
 
 def unfit_operators(
     serve: Serve, trigger: Trigger, said: str, frame: DataFrame, made: Made
-) -> tuple[TriggerOperatorError, ...]:
+) -> tuple[MillstreamError, ...]:
     """Find every operator of an answer that cannot run in a trigger, and the line that made it.
 
     Args:
@@ -95,8 +95,13 @@ def unfit_operators(
     for operator in unfit(frame):
         at = next((place for place, operators in places if operator in operators), serve.at)
         found.append(
-            TriggerOperatorError(
-                serve.name, trigger=said, operator=operator.name, instead=operator.instead, at=at
+            fault(
+                "TRIGGER_OPERATOR",
+                at=at,
+                serve=serve.name,
+                trigger=said,
+                operator=operator.name,
+                instead=operator.instead,
             )
         )
     return tuple(found)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from millstream.check.tables import stored_inputs
-from millstream.errors import SkewedKeyError
+from millstream.errors import MillstreamError, fault
 from millstream.spark.nodes import listed, nodes_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def skewed_keys(
     made: Sequence[tuple[Location, DataFrame]],
     graph: Graph,
     home: Home,
-) -> Iterator[SkewedKeyError]:
+) -> Iterator[MillstreamError]:
     """Find aggregations for which half of the rows that have landed have one key.
 
     Args:
@@ -56,7 +56,15 @@ def skewed_keys(
             continue
         value, share = found
         at = next((place for place, one in made if key in _keys(one)), dataset.at)
-        yield SkewedKeyError(dataset.name, reads=inputs[0], key=value, share=share, at=at)
+        yield fault(
+            "SKEWED_KEY",
+            at=at,
+            dataset=dataset.name,
+            reads=inputs[0],
+            key=", ".join(f"{c} = {v!r}" for c, v in value.items()),
+            columns=", ".join(repr(c) for c in value),
+            share=share,
+        )
 
 
 def _keys(frame: DataFrame) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
-from millstream.errors import StateChangedError, UnknownStateError
+from millstream.errors import closest, fault, listed
 from millstream.model.state import KeptOperator, KeptState, read, written
 from millstream.operators.state.buckets import EARLIER
 from millstream.operators.state.decode import decoded
@@ -32,14 +32,19 @@ def continued(states: Sequence[Kept], query: Table | Serve, home: Home) -> tuple
     """Return what functions and operators keep from now on, if they can continue what is there.
 
     Raises:
-        StateChangedError: The checkpoint holds another state.
+        STATE_CHANGED: The checkpoint holds another state.
     """
     file = home.states(query.name)
     checkpoint = home.checkpoint(query.name)
     if _operators_with(checkpoint, f'"{EARLIER}"'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
-        raise StateChangedError(
-            query.name, query=query.name, changes=(why,), at=query.at, can_go_back=False
+        raise fault(
+            "STATE_CHANGED",
+            at=query.at,
+            function=query.name,
+            query=query.name,
+            changes=why,
+            back="",
         )
     has_run = CheckpointLog(checkpoint).planned >= 0
     if not has_run or not file.exists():
@@ -74,7 +79,14 @@ def _gone_on(was: Kept | None, now: Kept | None, query: Table | Serve) -> Kept:
     if changes or now is None:
         at = now.at if isinstance(now, KeptOperator) else None
         name = next(kept.name for kept in (now, was) if kept)
-        raise StateChangedError(name, query=query.name, changes=changes, at=at or query.at)
+        raise fault(
+            "STATE_CHANGED",
+            at=at or query.at,
+            function=name,
+            query=query.name,
+            changes="; ".join(changes),
+            back="declare it as it was, or ",
+        )
     if isinstance(was, KeptOperator) and isinstance(now, KeptOperator):
         return was.grown(now)
     return now
@@ -97,7 +109,7 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     the watermark, `_waiting`. If the query calls the function several times, each call has its own.
 
     Raises:
-        UnknownStateError: Nothing by this name keeps state, or several do.
+        UNKNOWN_STATE: Nothing by this name keeps state, or several do.
     """
     kept = {f"{file.stem}.{s.name}": (file.stem, s) for file, s in _kept(home)}
     found = [
@@ -106,7 +118,7 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
         if name in (full, one[0], one[1].name) and _operators(home.checkpoint(one[0]), one[1].name)
     ]
     if len(found) != 1:
-        raise UnknownStateError(name, known=tuple(kept))
+        raise fault("UNKNOWN_STATE", name=name, nearest=closest(name, kept), known=listed(kept))
     query, state = found[0]
     checkpoint = home.checkpoint(query)
     _ = spark.streams  # Starts Spark's state coordinator, without which no state is loaded.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import UnboundedStateError
+from millstream.errors import MillstreamError, fault
 from millstream.spark.nodes import listed, nodes_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _JOIN = Growth(
 
 def unbounded_state(
     dataset: Table | Serve, frame: DataFrame, made: Sequence[tuple[Location, DataFrame]]
-) -> tuple[UnboundedStateError, ...]:
+) -> tuple[MillstreamError, ...]:
     """Find every operator of an answer whose state grows, and the line that made it.
 
     Args:
@@ -69,8 +69,13 @@ def unbounded_state(
     for growth in found:
         at = next((place for place, growths in places if growth in growths), dataset.at)
         told.append(
-            UnboundedStateError(
-                dataset.name, operator=growth.operator, why=growth.why, fix=growth.fix, at=at
+            fault(
+                "UNBOUNDED_STATE",
+                at=at,
+                operator=growth.operator,
+                dataset=dataset.name,
+                why=growth.why,
+                fix=growth.fix,
             )
         )
     return tuple(told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from millstream.errors import CycleError, DuplicateNameError, NameRefusedError, UnknownInputError
+from millstream.errors import MillstreamError, closest, fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,35 +24,46 @@ def is_name(text: str) -> bool:
     return len(text) <= 63 and _NAME.fullmatch(text) is not None
 
 
-def refused_names(graph: Graph) -> Iterator[NameRefusedError]:
+def refused_names(graph: Graph) -> Iterator[MillstreamError]:
     """Names that cannot be a table, a folder and a SQL name."""
     if not is_name(graph.app):
-        yield NameRefusedError(graph.app)
+        yield fault("NAME_REFUSED", name=graph.app)
     for dataset in graph.declared:
         if not is_name(dataset.name):
-            yield NameRefusedError(dataset.name, at=dataset.at)
+            yield fault("NAME_REFUSED", at=dataset.at, name=dataset.name)
 
 
-def duplicate_names(graph: Graph) -> Iterator[DuplicateNameError]:
+def duplicate_names(graph: Graph) -> Iterator[MillstreamError]:
     """Names declared more than once."""
     first = graph.datasets
     for dataset in graph.declared:
         if first[dataset.name] is not dataset:
-            yield DuplicateNameError(dataset.name, first=first[dataset.name].at, at=dataset.at)
+            yield fault(
+                "DUPLICATE_NAME",
+                at=dataset.at,
+                name=dataset.name,
+                first=first[dataset.name].at.of("name"),
+            )
 
 
-def unknown_inputs(graph: Graph) -> Iterator[UnknownInputError]:
+def unknown_inputs(graph: Graph) -> Iterator[MillstreamError]:
     """Inputs that nothing declares."""
     names = graph.datasets
     for dataset in graph.declared:
         for name in dataset.reads:
             if name not in names:
-                yield UnknownInputError(
-                    name, dataset=dataset.name, declared=tuple(names), at=dataset.at
+                yield fault(
+                    "UNKNOWN_INPUT",
+                    at=dataset.at,
+                    dataset=dataset.name,
+                    name=name,
+                    nearest=closest(name, names),
+                    declared=listed(names),
                 )
 
 
-def cycles(graph: Graph) -> Iterator[CycleError]:
+def cycles(graph: Graph) -> Iterator[MillstreamError]:
     """Datasets that read each other in a circle."""
     if names := graph.cycle:
-        yield CycleError(names, at=graph.datasets[names[0]].at)
+        at = graph.datasets[names[0]].at.of("from", names[1])
+        yield fault("CYCLE", at=at, names=" reads ".join(repr(n) for n in names))

@@ -6,12 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
-from millstream.errors import (
-    SameSinksError,
-    ServedChangesError,
-    ServedInputError,
-    SeveralSinksError,
-)
+from millstream.errors import MillstreamError, fault
 from millstream.model.dataset import (
     NamedSink,
     Serve,
@@ -30,12 +25,12 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 
-def served_inputs(graph: Graph) -> Iterator[ServedInputError]:
+def served_inputs(graph: Graph) -> Iterator[MillstreamError]:
     """Datasets that read what is served, not stored."""
     for dataset in graph.declared:
         for name in dict.fromkeys(dataset.reads):
             if isinstance(graph.datasets.get(name), Serve):
-                yield ServedInputError(dataset.name, reads=name, at=dataset.at)
+                yield fault("SERVED_INPUT", at=dataset.at, dataset=dataset.name, reads=name)
 
 
 def served_changes(graph: Graph) -> Iterator[MillstreamError]:
@@ -47,15 +42,16 @@ def served_changes(graph: Graph) -> Iterator[MillstreamError]:
         for reads in inputs:
             if not isinstance(reads, Table) or reads.mode == "append":
                 continue
-            if fault := _unable_to_change(graph, serve, inputs):
-                why, use = fault
-                yield ServedChangesError(
-                    serve.name,
+            if unable := _unable_to_change(graph, serve, inputs):
+                why, use = unable
+                yield fault(
+                    "SERVED_CHANGES",
+                    at=serve.at,
+                    serve=serve.name,
                     reads=reads.name,
                     reads_mode=reads.mode,
                     why=why,
                     use=use,
-                    at=serve.at,
                 )
 
 
@@ -69,7 +65,7 @@ def _unable_to_change(
     if all(isinstance(sink, SparkSink) for sink in sinks):
         return "to a sink of Spark's, which only adds", "serve it to a store"
     if serve.mode not in ("update", "complete"):
-        use = "mode='update' with a key tells of changes; mode='complete' replaces all rows"
+        use = "mode='update' with a key sends changes; mode='complete' replaces all rows"
         return "in a mode that only adds", use
     keys = {tuple(sink.key) for sink in sinks if isinstance(sink, StoreSink)}
     if serve.mode == "update" and len(keys) > 1:
@@ -87,22 +83,22 @@ def sink_faults(graph: Graph) -> Iterator[MillstreamError]:
                 yield from sink.faults(serve.name, serve.mode or "append", serve.at)
 
 
-def same_sinks(graph: Graph) -> Iterator[SameSinksError]:
+def same_sinks(graph: Graph) -> Iterator[MillstreamError]:
     """Answers served to two functions that would take each other's notes for their own."""
     for serve in graph.serves:
         names = Counter(sink.name for sink in serve.to if isinstance(sink, NamedSink))
         yield from (
-            SameSinksError(serve.name, name=name, at=serve.at)
+            fault("SAME_SINKS", at=serve.at, serve=serve.name, name=name)
             for name, count in names.items()
             if count > 1
         )
 
 
-def several_sinks(graph: Graph) -> Iterator[SeveralSinksError]:
+def several_sinks(graph: Graph) -> Iterator[MillstreamError]:
     """Answers that Spark itself would have to write to several sinks."""
     for serve in graph.serves:
         sinks = graph.sinks_of(serve)
         by_spark = [sink for sink in sinks if isinstance(sink, SparkSink)]
         is_beside = len(by_spark) < len(sinks) and all(isinstance(s, ShownSink) for s in by_spark)
         if len(sinks) > 1 and by_spark and not is_beside:
-            yield SeveralSinksError(serve.name, sinks=len(serve.to), at=serve.at)
+            yield fault("SEVERAL_SINKS", at=serve.at, serve=serve.name, sinks=len(serve.to))

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.errors import (
-    EmptyAppError,
-    EventTimeColumnError,
-    EventTimeUnboundedError,
-    IdleRefusedError,
-    LiveReceiverError,
-    MillstreamError,
-    SchemaError,
-    WatermarkMissingError,
-)
+from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.dataset import Following, Placed, Receiving
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema, type_ddl
@@ -25,10 +16,10 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 
-def empty_app(graph: Graph) -> Iterator[EmptyAppError]:
+def empty_app(graph: Graph) -> Iterator[MillstreamError]:
     """An app without a source."""
     if not graph.sources:
-        yield EmptyAppError(graph.app)
+        yield fault("EMPTY_APP", app=graph.app)
 
 
 def refused_schemas(graph: Graph) -> Iterator[MillstreamError]:
@@ -44,12 +35,20 @@ def event_times(graph: Graph) -> Iterator[MillstreamError]:
     """Event times without a watermark, and those that are no timestamp column."""
     for source in graph.sources:
         if source.event_time and not source.watermark:
-            yield WatermarkMissingError(
-                source.name, has="an event_time", lacks="watermark", at=source.at
+            yield fault(
+                "WATERMARK_MISSING",
+                at=source.at.of("event_time"),
+                source=source.name,
+                has="an event_time",
+                lacks="watermark",
             )
         if source.watermark and not source.event_time:
-            yield WatermarkMissingError(
-                source.name, has="a watermark", lacks="event_time", at=source.at
+            yield fault(
+                "WATERMARK_MISSING",
+                at=source.at.of("watermark"),
+                source=source.name,
+                has="a watermark",
+                lacks="event_time",
             )
         yield from _event_time_column(source)
 
@@ -64,8 +63,14 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
     types = {field.name: type_ddl(field.type) for field in schema.fields}
     got = types.get(source.event_time)
     if got != "TIMESTAMP":
-        yield EventTimeColumnError(
-            source.event_time, source=source.name, got=got, columns=tuple(types), at=source.at
+        yield fault(
+            "EVENT_TIME_COLUMN",
+            at=source.at,
+            column=source.event_time,
+            source=source.name,
+            why="is not in its schema" if got is None else f"is {got}, not TIMESTAMP",
+            nearest="" if got else closest(source.event_time, types),
+            columns=listed(types),
         )
 
 
@@ -74,7 +79,7 @@ def _is_out_of_sight(connector: Connector) -> bool:
     return isinstance(connector, Following) and connector.followed() is None
 
 
-def unbounded_event_times(graph: Graph) -> Iterator[EventTimeUnboundedError]:
+def unbounded_event_times(graph: Graph) -> Iterator[MillstreamError]:
     """Event times of a table of another app that does not say how far behind a row may come."""
     for source in graph.sources:
         connector = source.connector
@@ -82,16 +87,23 @@ def unbounded_event_times(graph: Graph) -> Iterator[EventTimeUnboundedError]:
         if followed is None or source.event_time is None or followed.delay is not None:
             continue
         if source.event_time == followed.event_time:
-            yield EventTimeUnboundedError(source.event_time, source=source.name, at=source.at)
+            yield fault(
+                "EVENT_TIME_UNBOUNDED", at=source.at, source=source.name, column=source.event_time
+            )
 
 
-def idle_faults(graph: Graph) -> Iterator[IdleRefusedError]:
+def idle_faults(graph: Graph) -> Iterator[MillstreamError]:
     """Sources whose watermark the clock cannot move."""
     for source in graph.sources:
         if source.idle is not None and (unfit := _unfit_idle(source)):
             why, instead = unfit
-            yield IdleRefusedError(
-                source.name, idle=source.idle, why=why, instead=instead, at=source.at
+            yield fault(
+                "IDLE_REFUSED",
+                at=source.at,
+                source=source.name,
+                idle=source.idle,
+                why=why,
+                instead=instead,
             )
 
 
@@ -115,12 +127,12 @@ def _is_zero(duration: str | None) -> bool:
         return False
 
 
-def live_receivers(graph: Graph) -> Iterator[LiveReceiverError]:
+def live_receivers(graph: Graph) -> Iterator[MillstreamError]:
     """Sources that cannot replay and are not landed."""
     for source in graph.sources:
         if source.live and isinstance(source.connector, Receiving):
             kind = type(source.connector).__name__
-            yield LiveReceiverError(source.name, connector=kind, at=source.at)
+            yield fault("LIVE_RECEIVER", at=source.at, source=source.name, connector=kind)
 
 
 def missing_places(graph: Graph) -> Iterator[MillstreamError]:

@@ -6,7 +6,7 @@ import inspect
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import StateKeptForeverError
+from millstream.errors import MillstreamError, fault
 from millstream.model.dataset import Source
 from millstream.model.state import KeyedState
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 
-def states_kept_forever(graph: Graph) -> Iterator[StateKeptForeverError]:
+def states_kept_forever(graph: Graph) -> Iterator[MillstreamError]:
     """Functions with state that never forget a key."""
     for dataset in graph.declared:
         if isinstance(dataset, Source):
             continue
         for state in functions_with_state(dataset.build):
             if not state.is_bounded:
-                yield StateKeptForeverError(state.name, dataset=dataset.name, at=state.at)
+                yield fault(
+                    "STATE_KEPT_FOREVER", at=state.at, function=state.name, dataset=dataset.name
+                )
 
 
 def functions_with_state(function: Callable[..., Any]) -> tuple[KeyedState, ...]:

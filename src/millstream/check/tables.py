@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.errors import ChangingInputError, KeyMissingError, KeyUnusedError, NoInputError
+from millstream.errors import MillstreamError, fault
 from millstream.model.dataset import Alert, Source, Table, View
 
 if TYPE_CHECKING:
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 
-def no_inputs(graph: Graph) -> Iterator[NoInputError]:
+def no_inputs(graph: Graph) -> Iterator[MillstreamError]:
     """Tables and views that read nothing."""
     for dataset in graph.declared:
         if not isinstance(dataset, Source) and not dataset.reads:
-            yield NoInputError(dataset.name, at=dataset.at)
+            yield fault("NO_INPUT", at=dataset.at, dataset=dataset.name)
 
 
 def keys(graph: Graph) -> Iterator[MillstreamError]:
     """Update tables without a key, and keys that nothing uses."""
     for table in graph.tables:
         if table.mode == "update" and not table.key:
-            yield KeyMissingError(table.name, at=table.at)
+            yield fault("KEY_MISSING", at=table.at, table=table.name)
         is_unused = table.mode in ("append", "complete") and not isinstance(table, Alert)
         if is_unused and table.key:
-            yield KeyUnusedError(table.name, mode=table.mode, at=table.at)
+            yield fault("KEY_UNUSED", at=table.at, table=table.name, mode=table.mode)
 
 
 def stored_inputs(graph: Graph, name: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def stored_inputs(graph: Graph, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def changing_inputs(graph: Graph) -> Iterator[ChangingInputError]:
+def changing_inputs(graph: Graph) -> Iterator[MillstreamError]:
     """Tables that read rows which change, without being recomputed."""
     if graph.cycle:
         return
@@ -51,6 +51,11 @@ def changing_inputs(graph: Graph) -> Iterator[ChangingInputError]:
         for name in stored_inputs(graph, table.name):
             reads = graph.datasets[name]
             if table.mode != "complete" and isinstance(reads, Table) and reads.mode != "append":
-                yield ChangingInputError(
-                    table.name, mode=table.mode, reads=name, reads_mode=reads.mode, at=table.at
+                yield fault(
+                    "CHANGING_INPUT",
+                    at=table.at,
+                    table=table.name,
+                    mode=table.mode,
+                    reads=name,
+                    reads_mode=reads.mode,
                 )

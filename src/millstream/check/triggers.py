@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
-from millstream.errors import (
-    TriggerInputError,
-    TriggerModeError,
-    TriggerSinkError,
-    TriggerTargetError,
-)
+from millstream.errors import fault
 from millstream.model.dataset import RowWise, Serve, Source, View
 from millstream.model.trigger import Trigger
 
@@ -38,8 +33,18 @@ def unfit_triggers(graph: Graph) -> Iterator[MillstreamError]:
             yield from _unfit_serve(graph, dataset, trigger)
         elif not (isinstance(dataset, Source) and dataset.live):
             kind = type(dataset).__name__.lower()
-            yield TriggerTargetError(
-                dataset.name, kind=kind, trigger=graph.trigger_of(dataset), at=dataset.at
+            why = f"is a {kind}, which is written in batches"
+            instead = "serve it with @app.serve(to=ms.Kafka(…))"
+            if kind == "source":
+                why, instead = "is landed, which is done in batches", "declare it with live=True"
+            yield fault(
+                "TRIGGER_TARGET",
+                at=dataset.at,
+                dataset=dataset.name,
+                kind=kind,
+                trigger=graph.trigger_of(dataset),
+                why=why,
+                instead=instead,
             )
 
 
@@ -58,17 +63,30 @@ def _unfit_serve(graph: Graph, serve: Serve, trigger: Trigger) -> Iterator[Mills
     for name in stored_inputs(graph, serve.name):
         if unfit := _unfit_input(graph.datasets[name], trigger):
             why, instead = unfit
-            yield TriggerInputError(
-                serve.name, trigger=said, reads=name, why=why, instead=instead, at=serve.at
+            yield fault(
+                "TRIGGER_INPUT",
+                at=serve.at,
+                serve=serve.name,
+                trigger=said,
+                reads=name,
+                why=why,
+                instead=instead,
             )
     for sink in serve.to:
         if not (isinstance(sink, RowWise) and trigger.kind in sink.row_wise):
             kind = type(sink).__name__
-            yield TriggerSinkError(
-                serve.name, trigger=said, sink=kind, can=_CAN_BE_WRITTEN, at=serve.at
+            yield fault(
+                "TRIGGER_SINK",
+                at=serve.at,
+                serve=serve.name,
+                trigger=said,
+                sink=kind,
+                can=" or ".join(_CAN_BE_WRITTEN),
             )
     if trigger.kind == "realtime" and serve.mode not in (None, "update"):
-        yield TriggerModeError(serve.name, trigger=said, mode=str(serve.mode), at=serve.at)
+        yield fault(
+            "TRIGGER_MODE", at=serve.at, serve=serve.name, trigger=said, mode=str(serve.mode)
+        )
 
 
 def _unfit_input(dataset: Dataset, trigger: Trigger) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import Checkpoint, Held
 from millstream.checkpoint.inspect import temporary_files
-from millstream.errors import CheckpointDamagedError
+from millstream.errors import MillstreamError, fault
 from millstream.lake.delta import facts_of
 from millstream.lake.home import QUARANTINE
 
@@ -54,7 +54,7 @@ def make_ready(query: str, path: Path, held: Facts) -> None:
             raise _damaged(query, checkpoint, finding.file, finding.what)
 
 
-def damage_of(home: Home, query: str) -> CheckpointDamagedError | None:
+def damage_of(home: Home, query: str) -> MillstreamError | None:
     """Say what is damaged in the checkpoint of a query that failed, if anything is."""
     table = home.table(query)
     if query not in home.tables or not home.checkpoint(query).exists():
@@ -70,6 +70,8 @@ def _checkpoint(home: Home, name: str, facts: Facts | None, *, deep: bool = True
     return Checkpoint(home.checkpoint(name), held, deep=deep, has_table=not home.is_served(name))
 
 
-def _damaged(query: str, checkpoint: Checkpoint, file: str, why: str) -> CheckpointDamagedError:
+def _damaged(query: str, checkpoint: Checkpoint, file: str, why: str) -> MillstreamError:
     home = checkpoint.path.parent.parent
-    return CheckpointDamagedError(query, file=str(checkpoint.path / file), why=why, home=str(home))
+    return fault(
+        "CHECKPOINT_DAMAGED", query=query, file=str(checkpoint.path / file), why=why, home=str(home)
+    )

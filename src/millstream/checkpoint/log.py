@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from millstream.checkpoint.entry import Offsets, parse_file_log, parse_operator, parse_query_id
 from millstream.checkpoint.state import newest_described
-from millstream.errors import CheckpointDamagedError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,8 +92,12 @@ class CheckpointLog:
             return parse(file.read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
             home = self.path.parent.parent
-            raise CheckpointDamagedError(
-                self.path.name, file=str(file), why=str(error), home=str(home)
+            raise fault(
+                "CHECKPOINT_DAMAGED",
+                query=self.path.name,
+                file=str(file),
+                why=str(error),
+                home=str(home),
             ) from error
 
 

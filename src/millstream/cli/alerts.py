@@ -11,7 +11,7 @@ from millstream.alert.notice import worded
 from millstream.cli import text
 from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
 from millstream.cli.usage import Commands
-from millstream.errors import ArgumentRefusedError
+from millstream.errors import fault
 from millstream.loading import find_deployed
 from millstream.views import alerts as view
 from millstream.views.shape import to_json
@@ -63,7 +63,12 @@ def list_(  # noqa: PLR0913 - a command has the options it has
 ) -> None:
     """List alerts, the newest first: who was told, who waits, and why."""
     if state is not None and state not in STATES:
-        raise ArgumentRefusedError("--state", state, expected=f"one of {', '.join(STATES)}")
+        raise fault(
+            "ARGUMENT_REFUSED",
+            option="--state",
+            value=state,
+            expected=f"one of {', '.join(STATES)}",
+        )
     place = _place(app, home, profile, alert)
     shown = view.AlertsView.of(place, alert=alert, state=state, limit=limit)
     print(to_json(shown)) if json else _print(shown)
@@ -128,7 +133,7 @@ def _place(app: str | None, home: str | None, profile: str | None, alert: str | 
 def _pair(given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name:
-        raise ArgumentRefusedError("--key", given, expected="COLUMN=VALUE")
+        raise fault("ARGUMENT_REFUSED", option="--key", value=given, expected="COLUMN=VALUE")
     return name, value
 
 

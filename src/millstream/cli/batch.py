@@ -12,7 +12,7 @@ import typer
 
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import print_table
-from millstream.errors import ArgumentRefusedError, NotEqualError
+from millstream.errors import fault, listed
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.views.report import BatchView
@@ -53,7 +53,7 @@ def batch(  # noqa: PLR0913 - a command has the options it has
         show(view)
     differing = [table.name for table in view.compared if not table.is_equal]
     if differing:
-        raise NotEqualError(differing)
+        raise fault("NOT_EQUAL", tables=listed(differing))
 
 
 def show(view: BatchView) -> None:
@@ -81,7 +81,7 @@ def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
     if into is not None:
         if Home.at(into).tables:
             expected = "a folder that holds no tables"
-            raise ArgumentRefusedError("--into", str(into), expected=expected)
+            raise fault("ARGUMENT_REFUSED", option="--into", value=str(into), expected=expected)
         yield into
     elif keep:
         yield home.path.with_name(f"{home.path.name}-batch-{datetime.now(UTC):%Y%m%dT%H%M%S}")

@@ -10,7 +10,7 @@ from millstream.cli.interrupt import Interrupts
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, ProfileName
 from millstream.cli.text import report_line
 from millstream.cli.trace import write_trace
-from millstream.errors import ExtraMissingError
+from millstream.errors import fault
 from millstream.loading import load
 from millstream.settings import TOKEN_VARIABLE, __version__, given_in
 from millstream.views.report import AppView
@@ -36,7 +36,7 @@ def console(
         from millstream.console.server import Console, new_token
     except ModuleNotFoundError as error:
         lacking = str(error.name)
-        raise ExtraMissingError("console", module=lacking, extra="console") from error
+        raise fault("EXTRA_MISSING", what="console", module=lacking, extra="console") from error
 
     loaded = load(app, profile)
     loaded.raise_faults()

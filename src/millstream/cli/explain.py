@@ -27,16 +27,16 @@ def explain(
     if code is None:
         _list(json=json)
         return
-    kind = catalogue.find(code)
-    view, page = ErrorView.of(kind), catalogue.page_of(kind)
+    page = catalogue.find(code)
+    view = ErrorView.of(page)
     if json:
-        print(to_json({"error": view, "page": page}))
+        print(to_json({"error": view, "page": str(page)}))
     else:
-        show(view, page)
+        show(view, str(page))
 
 
 def _list(*, json: bool) -> None:
-    views = [ErrorView.of(kind) for kind in catalogue.kinds()]
+    views = [ErrorView.of(page) for page in catalogue.pages()]
     if json:
         print(to_json(views))
     else:
@@ -61,8 +61,8 @@ def show(view: ErrorView, page: str) -> None:
 def show_all(views: Sequence[ErrorView]) -> None:
     """Print every code with what it means, by who must act."""
     width = max(len(view.code) for view in views)
-    for branch, heading in catalogue.BRANCHES.items():
-        print(f"{heading}: exit code {branch.exit_code}")
+    for kind, heading in catalogue.HEADINGS.items():
+        print(f"{heading}: exit code {catalogue.exit_code(kind)}")
         for view in views:
             if view.branch == heading:
                 print(f"  {view.code:<{width}}  {view.summary}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.option import DEFAULT_FILE, AppFile, Exclude, Json, ProfileName, Select
-from millstream.errors import ArgumentRefusedError, closest
+from millstream.errors import closest, fault
 from millstream.loading import load
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def _writer(form: str) -> Callable[[GraphView], str]:
     }
     if form not in writers:
         expected = f"text, mermaid, svg or json; {closest(form, writers)}".rstrip("; ")
-        raise ArgumentRefusedError("--format", form, expected=expected)
+        raise fault("ARGUMENT_REFUSED", option="--format", value=form, expected=expected)
     return writers[form]

@@ -11,7 +11,7 @@ import typer
 
 from millstream.check.names import is_name
 from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
-from millstream.errors import AppNameRefusedError, FolderTakenError, UnknownTemplateError
+from millstream.errors import closest, fault, listed
 from millstream.views.report import NewView
 from millstream.views.shape import to_json
 
@@ -42,17 +42,21 @@ def make(name: str, template: str, folder: Path) -> NewView:
     """Write a new app into a folder that does not exist or is empty.
 
     Raises:
-        AppNameRefusedError: No app can have that name.
-        UnknownTemplateError: There is no such template.
-        FolderTakenError: Something is there already.
+        APP_NAME_REFUSED: No app can have that name.
+        UNKNOWN_TEMPLATE: There is no such template.
+        FOLDER_TAKEN: Something is there already.
     """
     if not is_name(name):
         usable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")
-        raise AppNameRefusedError(name, usable=usable if is_name(usable) else None)
+        offer = f"`millstream new {usable}`; " if is_name(usable) else ""
+        raise fault("APP_NAME_REFUSED", name=name, offer=offer)
     if template not in templates():
-        raise UnknownTemplateError(template, known=templates())
+        known = templates()
+        raise fault(
+            "UNKNOWN_TEMPLATE", name=template, nearest=closest(template, known), known=listed(known)
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FolderTakenError(str(folder))
+        raise fault("FOLDER_TAKEN", folder=str(folder))
     folder.mkdir(exist_ok=True)
     files = {TEMPLATES / "gitignore": ".gitignore", **_files(template)}
     for file, written_as in files.items():

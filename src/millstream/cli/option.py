@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.check.names import is_name
-from millstream.errors import ArgumentRefusedError
+from millstream.errors import fault
 from millstream.model.duration import parse_duration
 from millstream.settings import DEFAULT_FILE
 
@@ -91,13 +91,13 @@ def length_of_time(option: str, text: str) -> timedelta:
     """Read a length of time.
 
     Raises:
-        ArgumentRefusedError: It is none.
+        ARGUMENT_REFUSED: It is none.
     """
     try:
         return parse_duration(text)
     except ValueError:
         expected = 'a length of time such as 60s or "5 minutes"'
-        raise ArgumentRefusedError(option, text, expected=expected) from None
+        raise fault("ARGUMENT_REFUSED", option=option, value=text, expected=expected) from None
 
 
 __all__ = [

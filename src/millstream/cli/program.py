@@ -13,7 +13,7 @@ from millstream.cli.interrupt import Interrupts
 from millstream.cli.text import with_more
 from millstream.cli.trace import write_trace
 from millstream.cli.usage import Commands, mistyped
-from millstream.errors import MillstreamError, UnexpectedError
+from millstream.errors import MillstreamError, fault
 from millstream.settings import __version__
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _explained(error: Exception) -> MillstreamError:
 
         if lost := lost_driver(str(log_folder() / "spark.log"), within_s=1):
             return lost
-    return UnexpectedError(f"{type(error).__name__}: {error}", trace=write_trace(error))
+    return fault("UNEXPECTED", cause=f"{type(error).__name__}: {error}", trace=write_trace(error))
 
 
 def _leave(code: int) -> NoReturn:

@@ -17,7 +17,7 @@ from millstream.cli.option import (
 )
 from millstream.cli.query import cell
 from millstream.cli.settings import settings as print_settings
-from millstream.errors import UsageError
+from millstream.errors import fault
 from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
@@ -48,11 +48,13 @@ def show(  # noqa: PLR0913 - a command has the options it has
 
     if settings:
         if app is not None:
-            raise UsageError(command="millstream show", cause="--settings takes APP alone, no NAME")
+            raise fault(
+                "USAGE", command="millstream show", cause="--settings takes APP alone, no NAME"
+            )
         print_settings(name or DEFAULT_FILE, profile=profile, home=home, json=json)
         return
     if name is None:
-        raise UsageError(command="millstream show", cause="it takes NAME, or --settings")
+        raise fault("USAGE", command="millstream show", cause="it takes NAME, or --settings")
     view = ShownView.of(*find_deployed(app, home, profile), name, rows=rows)
     print(to_json(view)) if json else print_dataset(view)
 

@@ -14,7 +14,7 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     ProfileName,
 )
 from millstream.cli.query import show
-from millstream.errors import ArgumentRefusedError
+from millstream.errors import fault
 from millstream.loading import load
 from millstream.views.shape import AnswerView, to_json
 
@@ -60,5 +60,7 @@ def _answer(found: DataFrame, where: str | None, rows: int) -> AnswerView:
         taken = [tuple(row) for row in chosen.limit(rows).collect()]
     except PySparkException as error:
         expected = f"a condition on {', '.join(found.columns)}: {words_of(error)}"
-        raise ArgumentRefusedError("--where", where or "", expected=expected) from error
+        raise fault(
+            "ARGUMENT_REFUSED", option="--where", value=where or "", expected=expected
+        ) from error
     return AnswerView(tuple(found.columns), taken)

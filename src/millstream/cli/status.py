@@ -13,7 +13,7 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     ProfileName,
     Select,
 )
-from millstream.errors import SelectionWithoutAppError
+from millstream.errors import fault
 from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def status(
     chosen = None
     if select or exclude:
         if graph is None:
-            raise SelectionWithoutAppError(str(place.path))
+            raise fault("SELECTION_WITHOUT_APP", home=str(place.path))
         chosen = graph.select(select, exclude)
     view = StatusView.of(place, graph, chosen)
     print(to_json(view)) if json else show(view)

@@ -10,7 +10,7 @@ import typer
 
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
 from millstream.cli.text import counted, print_table
-from millstream.errors import ExtraMissingError
+from millstream.errors import fault
 from millstream.loading import load
 from millstream.views.shape import to_json
 
@@ -64,7 +64,9 @@ def _proved(app: App, home: Home, master: str, numbers: tuple[int, int, int]) ->
         from millstream.testing.evidence import invented, recorded
         from millstream.testing.property import prove
     except ModuleNotFoundError as error:
-        raise ExtraMissingError("verify", module=str(error.name), extra="testing") from error
+        raise fault(
+            "EXTRA_MISSING", what="verify", module=str(error.name), extra="testing"
+        ) from error
     runs, records, seed = numbers
     arrivals, data = recorded(app.graph, home, records), f"records of {home.path}"
     if not arrivals:

@@ -6,20 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from millstream.errors import (
-    ClusterError,
-    ConsoleAddressError,
-    ConsoleHostError,
-    ConsoleReadOnlyError,
-    ConsoleTokenError,
-    LookupRefusedError,
-    LookupValueError,
-    NothingServedError,
-    NotServedError,
-    RowMissingError,
-    UnexpectedError,
-    UnknownDatasetError,
-)
+from millstream.errors import ClusterError
 from millstream.views.shape import FaultView, to_json
 
 if TYPE_CHECKING:
@@ -27,22 +14,22 @@ if TYPE_CHECKING:
 
     from millstream.errors import MillstreamError
 
-_STATUS: Mapping[type[MillstreamError], int] = {
-    LookupRefusedError: 400,
-    LookupValueError: 400,
-    ConsoleTokenError: 401,
-    ConsoleHostError: 403,
-    ConsoleAddressError: 404,
-    NothingServedError: 404,
-    NotServedError: 404,
-    RowMissingError: 404,
-    UnknownDatasetError: 404,
-    ConsoleReadOnlyError: 405,
-    UnexpectedError: 500,
+_STATUS: Mapping[str, int] = {
+    "LOOKUP_REFUSED": 400,
+    "LOOKUP_VALUE": 400,
+    "CONSOLE_TOKEN": 401,
+    "CONSOLE_HOST": 403,
+    "CONSOLE_ADDRESS": 404,
+    "NOTHING_SERVED": 404,
+    "NOT_SERVED": 404,
+    "ROW_MISSING": 404,
+    "UNKNOWN_DATASET": 404,
+    "CONSOLE_READ_ONLY": 405,
+    "UNEXPECTED": 500,
 }
-_HEADERS: Mapping[type[MillstreamError], Mapping[str, str]] = {
-    ConsoleTokenError: {"WWW-Authenticate": "Bearer"},
-    ConsoleReadOnlyError: {"Allow": "GET, HEAD"},
+_HEADERS: Mapping[str, Mapping[str, str]] = {
+    "CONSOLE_TOKEN": {"WWW-Authenticate": "Bearer"},
+    "CONSOLE_READ_ONLY": {"Allow": "GET, HEAD"},
 }
 _UNAVAILABLE, _OURS = 503, 500
 # What was true a moment ago may not be: nothing on the way is to keep an answer.
@@ -56,9 +43,9 @@ def answer(view: object) -> Response:
 
 def refusal(error: MillstreamError) -> Response:
     """Answer with an error, as `--json` has it."""
-    kind = type(error)
     of_others = _UNAVAILABLE if isinstance(error, ClusterError) else _OURS
-    return _json(FaultView.of(error), _STATUS.get(kind, of_others), _HEADERS.get(kind, {}))
+    status, headers = _STATUS.get(error.code, of_others), _HEADERS.get(error.code, {})
+    return _json(FaultView.of(error), status, headers)
 
 
 def _json(view: object, status: int, headers: Mapping[str, str]) -> Response:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers
 
 from millstream.console.answer import refusal
-from millstream.errors import ConsoleHostError, ConsoleReadOnlyError, ConsoleTokenError
+from millstream.errors import fault
 from millstream.settings import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or name_of(hosts[0]) not in _LOOPBACK:
-            return ConsoleHostError(", ".join(hosts))
+            return fault("CONSOLE_HOST", host=", ".join(hosts))
         if scope["method"] not in _READS:
-            return ConsoleReadOnlyError(scope["method"])
+            return fault("CONSOLE_READ_ONLY", method=scope["method"])
         if not scope["path"].startswith(_GUARDED):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -46,7 +46,11 @@ class Guard:
         is_known = hmac.compare_digest(given.strip().encode("latin-1"), self._token)
         if kind.lower() == "bearer" and is_known:
             return None
-        return ConsoleTokenError(given=bool(given), variable=TOKEN_VARIABLE)
+        return fault(
+            "CONSOLE_TOKEN",
+            lack="another token than the console's" if given else "no token",
+            variable=TOKEN_VARIABLE,
+        )
 
 
 def name_of(host: str) -> str:

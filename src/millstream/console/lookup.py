@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request, Response
 
 from millstream.console.answer import answer
-from millstream.errors import RowMissingError
+from millstream.errors import fault
 from millstream.views.served import ServedView
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ def routes(graph: Graph, lookups: Lookups) -> APIRouter:
         key = request.query_params.multi_items()
         row = lookups.of(graph, dataset).get_by_text(key)
         if row is None:
-            raise RowMissingError(dataset, key=key)
+            raise fault(
+                "ROW_MISSING",
+                dataset=dataset,
+                key=", ".join((f"{column}={value!r}" for column, value in key)),
+            )
         return answer(row)
 
     return router

@@ -13,12 +13,7 @@ from starlette.exceptions import HTTPException
 from millstream.console import lookup
 from millstream.console.answer import refusal
 from millstream.console.guard import Guard
-from millstream.errors import (
-    ConsoleAddressError,
-    MillstreamError,
-    PortTakenError,
-    UnexpectedError,
-)
+from millstream.errors import MillstreamError, closest, fault
 from millstream.serve.lookup import Lookups
 
 if TYPE_CHECKING:
@@ -42,7 +37,7 @@ class Console:
         """Listen on a port.
 
         Raises:
-            PortTakenError: Something else does.
+            PORT_TAKEN: Something else does.
         """
         self._listening = _listen(port)
         self._lookups = Lookups()
@@ -86,7 +81,9 @@ def _listen(port: int) -> socket.socket:
         listening = socket.create_server((HOST, port))
     except OSError as error:
         address = f"{HOST}:{port}"
-        raise PortTakenError(address, listener="the console", why=str(error)) from error
+        raise fault(
+            "PORT_TAKEN", listener="the console", address=address, why=str(error)
+        ) from error
     # What is accepted inherits it. An answer is two packets, and without it the second waits until
     # the client has confirmed the first, which takes 40 ms; asyncio sets it for its own sockets.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -100,7 +97,14 @@ def _routed(graph: Graph, lookups: Lookups, write_trace: Callable[[Exception], s
 
     @routed.exception_handler(HTTPException)
     async def lead_on(request: Request, _: HTTPException) -> Response:
-        return refusal(ConsoleAddressError(request.url.path, known=lookup.ADDRESSES))
+        return refusal(
+            fault(
+                "CONSOLE_ADDRESS",
+                path=request.url.path,
+                nearest=closest(request.url.path, lookup.ADDRESSES),
+                known=", ".join(lookup.ADDRESSES),
+            )
+        )
 
     return routed
 
@@ -118,5 +122,5 @@ class _Told:
             await refusal(error)(scope, receive, send)
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
-            unexpected = UnexpectedError(told, trace=self._write_trace(error))
+            unexpected = fault("UNEXPECTED", cause=told, trace=self._write_trace(error))
             await refusal(unexpected)(scope, receive, send)

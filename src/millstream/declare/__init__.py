@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 from millstream.declare.cell import place_of
-from millstream.errors import (
-    Location,
-    NotAConnectorError,
-    NotADestinationError,
-    NotASinkError,
-    SourceParametersError,
-    SqlRefusedError,
-    UnknownOptionError,
-)
+from millstream.errors import Location, closest, fault, listed
 from millstream.memo import remembered
 from millstream.model.dataset import (
     Alert,
@@ -128,18 +120,18 @@ def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
     """Make a source of a function that returns a connector.
 
     Raises:
-        SourceParametersError: The function wants arguments.
-        NotAConnectorError: It returns something else.
-        UnknownOptionError: An option does not exist.
+        SOURCE_PARAMETERS: The function wants arguments.
+        NOT_A_CONNECTOR: It returns something else.
+        UNKNOWN_OPTION: An option does not exist.
     """
     at, given = location_of(function), dict[str, Any](options)
     name = str(given.pop("name", function.__name__))
     _refuse_unknown(given, SourceOptions, dataset=name, at=at)
     if parameters := inputs_of(function):
-        raise SourceParametersError(name, parameters=parameters, at=at)
+        raise fault("SOURCE_PARAMETERS", at=at, source=name, parameters=", ".join(parameters))
     connector = function()
     if not isinstance(connector, Connector):
-        raise NotAConnectorError(name, got=described(connector), at=at)
+        raise fault("NOT_A_CONNECTOR", at=at, source=name, got=described(connector))
     return connected_source(name, connector, at, given)
 
 
@@ -155,7 +147,7 @@ def table_of(function: Callable[..., object], options: TableOptions) -> Table:
     """Make a table of a function from DataFrames to a DataFrame.
 
     Raises:
-        UnknownOptionError: An option does not exist.
+        UNKNOWN_OPTION: An option does not exist.
     """
     name = options.get("name", function.__name__)
     return built_table(name, function, inputs_of(function), location_of(function), options)
@@ -165,8 +157,8 @@ def serve_of(function: Callable[..., object], options: ServeOptions) -> Serve:
     """Make a served answer of a function from DataFrames to a DataFrame.
 
     Raises:
-        NotASinkError: It is served to something else.
-        UnknownOptionError: An option does not exist.
+        NOT_A_SINK: It is served to something else.
+        UNKNOWN_OPTION: An option does not exist.
     """
     name, at = options.get("name", function.__name__), location_of(function)
     _refuse_unknown(options, ServeOptions, dataset=name, at=at)
@@ -174,7 +166,7 @@ def serve_of(function: Callable[..., object], options: ServeOptions) -> Serve:
     sinks = tuple(given) if isinstance(given, list | tuple) else (given,)
     for sink in sinks or (None,):
         if not isinstance(sink, Sink):
-            raise NotASinkError(name, got=described(sink), at=at)
+            raise fault("NOT_A_SINK", at=at, serve=name, got=described(sink))
     mode, trigger = options.get("mode"), options.get("trigger")
     return Serve(name, inputs_of(function), function, at, sinks, mode=mode, trigger=trigger)
 
@@ -183,8 +175,8 @@ def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
     """Make an alert of a function from DataFrames to a DataFrame.
 
     Raises:
-        NotADestinationError: It is told to something else.
-        UnknownOptionError: An option does not exist.
+        NOT_A_DESTINATION: It is told to something else.
+        UNKNOWN_OPTION: An option does not exist.
     """
     name, at = options.get("name", function.__name__), location_of(function)
     _refuse_unknown(options, AlertOptions, dataset=name, at=at)
@@ -192,7 +184,7 @@ def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
     to = tuple(given) if isinstance(given, list | tuple) else (given,)
     for destination in to or (None,):
         if not isinstance(destination, Destination):
-            raise NotADestinationError(name, got=described(destination), at=at)
+            raise fault("NOT_A_DESTINATION", at=at, alert=name, got=described(destination))
     return Alert(
         name,
         inputs_of(function),
@@ -211,7 +203,7 @@ def view_of(function: Callable[..., object], options: ViewOptions) -> View:
     """Make a view of a function from DataFrames to a DataFrame.
 
     Raises:
-        UnknownOptionError: An option does not exist.
+        UNKNOWN_OPTION: An option does not exist.
     """
     name, at = options.get("name", function.__name__), location_of(function)
     _refuse_unknown(options, ViewOptions, dataset=name, at=at)
@@ -222,8 +214,8 @@ def sql_table_of(name: str, query: str, at: Location, options: TableOptions) -> 
     """Make a table of a query.
 
     Raises:
-        SqlRefusedError: The text is not one query.
-        UnknownOptionError: An option does not exist.
+        SQL_REFUSED: The text is not one query.
+        UNKNOWN_OPTION: An option does not exist.
     """
     build = SqlFunction.of(query, dataset=name, place=lambda _: at)
     return built_table(name, build, build.reads, at, options)
@@ -233,7 +225,7 @@ def sql_view_of(name: str, query: str, at: Location) -> View:
     """Make a view of a query.
 
     Raises:
-        SqlRefusedError: The text is not one query.
+        SQL_REFUSED: The text is not one query.
     """
     build = SqlFunction.of(query, dataset=name, place=lambda _: at)
     return View(name, build.reads, build, at)
@@ -249,7 +241,7 @@ def built_table(
     """Make a table of whatever builds its answer.
 
     Raises:
-        UnknownOptionError: An option does not exist.
+        UNKNOWN_OPTION: An option does not exist.
     """
     _refuse_unknown(options, TableOptions, dataset=name, at=at)
     return Table(
@@ -277,8 +269,14 @@ def _refuse_unknown(
 ) -> None:
     for option in options:
         if option not in known.__annotations__:
-            raise UnknownOptionError(
-                option, dataset=dataset, known=tuple(known.__annotations__), at=at
+            names = tuple(known.__annotations__)
+            raise fault(
+                "UNKNOWN_OPTION",
+                at=at,
+                dataset=dataset,
+                option=option,
+                nearest=closest(option, names),
+                known=listed(names),
             )
 
 
@@ -296,7 +294,7 @@ class SqlFunction:
         """Make a function of a query.
 
         Raises:
-            SqlRefusedError: The text is not one query in Spark's dialect.
+            SQL_REFUSED: The text is not one query in Spark's dialect.
         """
         return SqlFunction(query, tuple(sql_inputs(query, dataset=dataset, place=place)), place)
 
@@ -329,7 +327,7 @@ def sql_inputs(query: str, *, dataset: str, place: Callable[[int], Location]) ->
         The names, each with the line of the query that names it first.
 
     Raises:
-        SqlRefusedError: The text is not one query in Spark's dialect.
+        SQL_REFUSED: The text is not one query in Spark's dialect.
 
     >>> query = "WITH x AS (SELECT 1)\nSELECT * FROM a JOIN x"
     >>> sql_inputs(query, dataset="d", place=lambda line: Location("d.sql", line))
@@ -346,11 +344,11 @@ def _found_inputs(query: str, dataset: str, place: Callable[[int], Location]) ->
         statements = [s for s in _parsed(query) if s is not None]
     except SqlglotError as error:
         why, line = _explained(error, query)
-        raise SqlRefusedError(dataset, why=why, at=place(line)) from error
+        raise fault("SQL_REFUSED", at=place(line), dataset=dataset, why=why) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         got = f"{len(statements)} statements" if len(statements) != 1 else statements[0].key.upper()
         line = _line(statements[-1]) if statements else 1
-        raise SqlRefusedError(dataset, why=f"got {got}", at=place(line))
+        raise fault("SQL_REFUSED", at=place(line), dataset=dataset, why=f"got {got}")
     defined = {cte.alias for cte in statements[0].find_all(exp.CTE)}
     found: dict[str, int] = {}
     for table in statements[0].find_all(exp.Table):
@@ -388,9 +386,9 @@ def _line(node: exp.Expr) -> int:
 
 def _explained(error: SqlglotError, query: str) -> tuple[str, int]:
     """Say why a text cannot be read, and at which of its lines."""
-    for fault in getattr(error, "errors", ()):
-        told = str(fault["description"]).partition(" but got <")[0]
-        return f"{told}, near {fault['highlight']!r}", fault["line"] or 1
+    for found in getattr(error, "errors", ()):
+        told = str(found["description"]).partition(" but got <")[0]
+        return f"{told}, near {found['highlight']!r}", found["line"] or 1
     told = str(error.__cause__ or error)
     if unclosed := _UNCLOSED.fullmatch(told):
         # sqlglot says at which line the text ends, and at which character the quotation began.

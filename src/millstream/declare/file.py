@@ -17,20 +17,7 @@ from millstream.declare import (
     sql_tokens,
 )
 from millstream.declare.header import Header, HeaderOption, read_header
-from millstream.errors import (
-    HeaderLineError,
-    Location,
-    MillstreamError,
-    NotATableError,
-    OptionMissingError,
-    OptionRefusedError,
-    OptionTwiceError,
-    OptionValueError,
-    SourceQueryError,
-    SqlRefusedError,
-    UnknownOptionError,
-    relative,
-)
+from millstream.errors import Location, MillstreamError, closest, fault, listed, relative
 from millstream.model.dataset import Expectations, Source, Table, View
 from millstream.model.duration import parse_duration
 
@@ -79,8 +66,8 @@ def read_file(file: Path, connectors: Mapping[str, Callable[..., Connector]]) ->
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        fault = SqlRefusedError(file.stem, why=str(error), at=place(1))
-        return SqlFile(file.stem, None, (fault,))
+        unreadable = fault("SQL_REFUSED", at=place(1), dataset=file.stem, why=str(error))
+        return SqlFile(file.stem, None, (unreadable,))
     return _Draft(file.stem, text, place, connectors).finished()
 
 
@@ -98,7 +85,7 @@ class _Draft:
         header = read_header(text)
         self._name = next((o.text for o in header.options if o.name == "name" and o.text), stem)
         self._faults: list[MillstreamError] = [
-            HeaderLineError(line, dataset=self._name, at=place(number))
+            fault("HEADER_LINE", at=place(number), dataset=self._name, line=line)
             for number, line in header.strays
         ]
         self._options = self._once_each(header.options)
@@ -125,11 +112,19 @@ class _Draft:
 
     def _source(self, reads: str) -> Source | None:
         if self._query_line:
-            self._faults.append(SourceQueryError(self._name, at=self._place(self._query_line)))
+            self._faults.append(
+                fault("SOURCE_QUERY", at=self._place(self._query_line), source=self._name)
+            )
         if reads not in self._connectors:
             allowed = tuple(self._connectors)
-            raise OptionRefusedError(
-                "source", reads, dataset=self._name, allowed=allowed, at=self._at
+            raise fault(
+                "OPTION_REFUSED",
+                at=self._at,
+                dataset=self._name,
+                option="source",
+                value=reads,
+                nearest=closest(reads, allowed),
+                allowed=", ".join(allowed),
             )
         make, own = self._connectors[reads], _options(SourceOptions, Source)
         # Where the source has an option of that name too, the connector's goes by its full name.
@@ -149,7 +144,7 @@ class _Draft:
         refused = {option.name.removeprefix(f"{reads}.") for option in self._options}
         at = self._at.of("source")
         self._faults += (
-            OptionMissingError(option, source=self._name, connector=reads, at=at)
+            fault("OPTION_MISSING", at=at, source=self._name, connector=reads, option=option)
             for option in missing
             if option not in refused
         )
@@ -167,7 +162,7 @@ class _Draft:
         for option in [o for o in self._options if o.name in known]:
             self._options.remove(option)
             at = self._place(option.line)
-            self._faults.append(NotATableError(option.name, view=self._name, at=at))
+            self._faults.append(fault("NOT_A_TABLE", at=at, view=self._name, option=option.name))
         self._values(dict.fromkeys(("name", *_KINDS)))
         build, at = self._query()
         return View(self._name, build.reads, build, at)
@@ -188,11 +183,18 @@ class _Draft:
             default = _default(name, known)
             if default is _UNKNOWN:
                 names = [f"{o}.…" if isinstance(d, dict) else o for o, d in known.items()]
-                fault = UnknownOptionError(name, dataset=self._name, known=names, at=at)
-                self._faults.append(fault)
+                unknown = fault(
+                    "UNKNOWN_OPTION",
+                    at=at,
+                    dataset=self._name,
+                    option=name,
+                    nearest=closest(name, names),
+                    known=listed(names),
+                )
+                self._faults.append(unknown)
             elif isinstance(default, Expectations) != (option.rule is not None):
                 shown = self._text.split("\n")[option.line - 1].strip()
-                self._faults.append(HeaderLineError(shown, dataset=self._name, at=at))
+                self._faults.append(fault("HEADER_LINE", at=at, dataset=self._name, line=shown))
             elif option.rule is not None:
                 given.setdefault(name, {})[option.rule] = option.value
             else:
@@ -204,12 +206,13 @@ class _Draft:
             given[option.name] = _value(option.text, default)
         except (ValueError, KeyError):
             self._faults.append(
-                OptionValueError(
-                    option.name,
-                    option.text,
-                    dataset=self._name,
-                    expected=_EXPECTED.get(type(default), "a value"),
+                fault(
+                    "OPTION_VALUE",
                     at=self._place(option.line),
+                    dataset=self._name,
+                    option=option.name,
+                    value=option.text,
+                    expected=_EXPECTED.get(type(default), "a value"),
                 )
             )
 
@@ -218,11 +221,12 @@ class _Draft:
         for option in options:
             if (kept := first.setdefault(_part(option), option)) is not option:
                 self._faults.append(
-                    OptionTwiceError(
-                        " ".join(filter(None, (option.name, option.rule))),
-                        dataset=self._name,
-                        first=self._place(kept.line),
+                    fault(
+                        "OPTION_TWICE",
                         at=self._place(option.line),
+                        dataset=self._name,
+                        option=" ".join(filter(None, (option.name, option.rule))),
+                        first=self._place(kept.line),
                     )
                 )
         return list(first.values())

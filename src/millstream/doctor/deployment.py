@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.health import examine
 from millstream.doctor.diagnosis import Diagnosis
-from millstream.errors import HomeLockedError, MillstreamError, listed
+from millstream.errors import MillstreamError, listed
 from millstream.lake.lease import holder_of
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def look_at_home(home: Home, app: str) -> Iterator[Diagnosis]:
 def driver(home: Home) -> Diagnosis:
     """See whether a driver holds the home."""
     if held := holder_of(home):
-        error = HomeLockedError(str(home.path), **asdict(held))
+        error = held.fault(home)
         return Diagnosis("driver", "warn", error.what, error.fix)
     return Diagnosis("driver", "ok", "none runs")
 

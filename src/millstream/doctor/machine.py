@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.doctor.diagnosis import Diagnosis, within
-from millstream.errors import JavaMissingError, JavaVersionError, listed
+from millstream.errors import MillstreamError, listed
 from millstream.spark.archive import archive_path
 from millstream.spark.cache import cache_dir
 from millstream.spark.defaults import driver_memory_mb, is_local, memory_mb
@@ -44,7 +44,7 @@ def look_at_machine(home: Path, *, master: str) -> Iterator[Diagnosis]:
     looks: list[Callable[[], Diagnosis]] = []
     try:
         found = find_java()
-    except (JavaMissingError, JavaVersionError) as error:
+    except MillstreamError as error:
         yield Diagnosis.of("java", error)
     else:
         looks += [partial(java, found), partial(archive, found)]

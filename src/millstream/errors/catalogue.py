@@ -1,4 +1,4 @@
-"""Every code a person can meet: its class, its page, and the reference made of them.
+"""Every code a person can meet, by who must act, and the reference made of them.
 
 `python -m millstream.errors.catalogue docs/errors.md` writes the reference.
 """
@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from millstream import errors
-from millstream.errors.base import (
-    ClusterError,
-    CommandError,
-    DeclarationError,
-    MillstreamError,
-    UserCodeError,
-)
+from millstream.errors.error import KINDS, fault
+from millstream.errors.page import codes, read_page
+from millstream.errors.words import closest
 
-PAGES = Path(__file__).with_name("pages")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-BRANCHES: dict[type[MillstreamError], str] = {
-    DeclarationError: "The app is wrong",
-    UserCodeError: "A function of the app raised, or gave the wrong thing",
-    CommandError: "The command is wrong",
-    ClusterError: "Spark, a broker, storage or the machine is wrong",
-    MillstreamError: "A comparison or a proof found a difference",
+    from millstream.errors.page import Page
+
+HEADINGS: Mapping[str, str] = {
+    "declaration": "The app is wrong",
+    "user code": "A function of the app raised, or gave the wrong thing",
+    "command": "The command is wrong",
+    "cluster": "Spark, a broker, storage or the machine is wrong",
+    "finding": "A comparison or a proof found a difference",
 }
-"""The classes that only sort the others, and what is true of those below them."""
+"""What is true of all errors of a kind."""
 
 _HEAD = """\
 # Errors
@@ -35,61 +34,47 @@ Every error says what is wrong, where, and how to fix it. Its code is stable, it
 `millstream explain CODE` prints the page of a code, which has an example; `millstream explain`
 lists them all.
 
-<!-- Made from the classes by `python -m millstream.errors.catalogue docs/errors.md`. -->
+<!-- Made from the pages by `python -m millstream.errors.catalogue docs/errors.md`. -->
 """
 
 
-def kinds() -> tuple[type[MillstreamError], ...]:
-    """Every error that can be met, by its code."""
-    named = [getattr(errors, name) for name in errors.__all__]
-    found = [k for k in named if isinstance(k, type) and issubclass(k, MillstreamError)]
-    return tuple(sorted(set(found) - set(BRANCHES), key=lambda kind: kind.code))
+def pages() -> tuple[Page, ...]:
+    """Every page, by its code."""
+    return tuple(read_page(code) for code in codes())
 
 
-def branch_of(kind: type[MillstreamError]) -> type[MillstreamError]:
-    """The branch an error is on: who must act."""
-    return next(above for above in kind.__mro__ if above in BRANCHES)
+def exit_code(kind: str) -> int:
+    """The exit code of a command that ends with an error of a kind."""
+    return KINDS[kind].exit_code
 
 
-def summary_of(kind: type[MillstreamError]) -> str:
-    """What an error means, in a line."""
-    return (kind.__doc__ or "").partition("\n")[0]
-
-
-def page_of(kind: type[MillstreamError]) -> str:
-    """The page about an error, in Markdown."""
-    return (PAGES / f"{kind.code}.md").read_text(encoding="utf-8")
-
-
-def find(code: str) -> type[MillstreamError]:
-    """Find an error by its code, in any case, with or without its brackets.
+def find(code: str) -> Page:
+    """Find a page by its code, in any case, with or without its brackets.
 
     Raises:
-        UnknownCodeError: There is no such code.
+        UNKNOWN_CODE: There is no such code.
 
-    >>> find("[unknown_input]").__name__
-    'UnknownInputError'
+    >>> find("[unknown_input]").means
+    'A dataset reads a name that nothing declares.'
     """
-    known = {kind.code: kind for kind in kinds()}
-    wanted = code.strip("[] ").upper()
+    known, wanted = codes(), code.strip("[] ").upper()
     if wanted not in known:
-        raise errors.UnknownCodeError(wanted, known=tuple(known))
-    return known[wanted]
+        raise fault("UNKNOWN_CODE", given=wanted, nearest=closest(wanted, known))
+    return read_page(wanted)
 
 
-def reference(pages: str) -> str:
+def reference(folder: str) -> str:
     """Write the list of every code, linked to its page in a folder."""
-    told = [_HEAD]
-    for branch, heading in BRANCHES.items():
-        told.append(
-            f"\n## {heading}: exit code {branch.exit_code}\n\n| code | means |\n|---|---|\n"
-        )
-        told += [
-            f"| [`{kind.code}`]({pages}/{kind.code}.md) | {summary_of(kind)} |\n"
-            for kind in kinds()
-            if branch_of(kind) is branch
+    parts = [_HEAD]
+    for kind, heading in HEADINGS.items():
+        parts.append(f"\n## {heading}: exit code {exit_code(kind)}\n\n")
+        parts.append("| code | means |\n|---|---|\n")
+        parts += [
+            f"| [`{page.code}`]({folder}/{page.code}.md) | {page.means} |\n"
+            for page in pages()
+            if page.kind == kind
         ]
-    return "".join(told)
+    return "".join(parts)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from millstream.crash import reach
-from millstream.errors import OvertakenError
+from millstream.errors import fault
 from millstream.lake.checksum import write_checksum
 from millstream.lake.durable import sync_folder
 from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, facts_of
@@ -256,7 +256,7 @@ class FencedTable:
     def _refuse_if_overtaken(self) -> None:
         epoch = self._table.transaction_version(EPOCH) or 0
         if epoch > self._epoch:
-            raise OvertakenError(self.name, mine=self._epoch, theirs=epoch)
+            raise fault("OVERTAKEN", theirs=epoch, mine=self._epoch, table=self.name)
 
 
 def last_facts(table: DeltaTable) -> Facts:

@@ -6,12 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import (
-    ColumnAddedError,
-    ColumnDroppedError,
-    LayoutChangedError,
-    SchemaChangedError,
-)
+from millstream.errors import fault
 from millstream.lake.delta import FencedTable
 from millstream.lake.log import is_table
 
@@ -39,10 +34,10 @@ def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
     """Make the table or hold the answer to it, and shut earlier drivers out.
 
     Raises:
-        SchemaChangedError: A column has another type.
-        ColumnAddedError: A column is new, and evolution was not asked for.
-        ColumnDroppedError: A column is gone, and evolution was not asked for.
-        LayoutChangedError: The table is partitioned by other columns.
+        SCHEMA_CHANGED: A column has another type.
+        COLUMN_ADDED: A column is new, and evolution was not asked for.
+        COLUMN_DROPPED: A column is gone, and evolution was not asked for.
+        LAYOUT_CHANGED: The table is partitioned by other columns.
     """
     make_table(path, shape)
     table = FencedTable(path, name=shape.name, epoch=epoch)
@@ -68,19 +63,20 @@ def columns_to_add(table: FencedTable, shape: Shape) -> str | None:
     """Hold an answer to a table; give the columns that it lacks, as Spark's JSON, if any.
 
     Raises:
-        SchemaChangedError: A column has another type.
-        ColumnAddedError: A column is new, and evolution was not asked for.
-        ColumnDroppedError: A column is gone, and evolution was not asked for.
-        LayoutChangedError: The table is partitioned by other columns.
+        SCHEMA_CHANGED: A column has another type.
+        COLUMN_ADDED: A column is new, and evolution was not asked for.
+        COLUMN_DROPPED: A column is gone, and evolution was not asked for.
+        LAYOUT_CHANGED: The table is partitioned by other columns.
     """
     added = _compare(_columns(table.schema), _columns(nullable(shape.schema)), shape)
     if table.partition_by != shape.partition_by:
-        raise LayoutChangedError(
-            shape.name,
+        raise fault(
+            "LAYOUT_CHANGED",
+            at=shape.at,
+            table=shape.name,
             option="partition_by",
             was=str(list(table.partition_by)),
             now=str(list(shape.partition_by)),
-            at=shape.at,
         )
     return json.dumps({"type": "struct", "fields": added}) if added else None
 
@@ -95,20 +91,21 @@ def _compare(
 ) -> list[dict[str, Any]]:
     for name, column in wanted.items():
         if name in held and _bare(held[name]["type"]) != _bare(column["type"]):
-            raise SchemaChangedError(
-                shape.name,
+            raise fault(
+                "SCHEMA_CHANGED",
+                at=shape.at,
                 column=name,
+                table=shape.name,
                 was=_words(held[name]["type"]),
                 now=_words(column["type"]),
-                at=shape.at,
             )
     added = [column for name, column in wanted.items() if name not in held]
     if not shape.evolve:
         for column in added:
-            raise ColumnAddedError(shape.name, column=column["name"], at=shape.at)
+            raise fault("COLUMN_ADDED", at=shape.at, table=shape.name, column=column["name"])
         for name in held:
             if name not in wanted:
-                raise ColumnDroppedError(shape.name, column=name, at=shape.at)
+                raise fault("COLUMN_DROPPED", at=shape.at, table=shape.name, column=name)
     return added
 
 

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import (
-    HomeDamagedError,
-    HomeEmptyError,
-    HomeNewerError,
-    HomeOtherAppError,
-    HomeUnusableError,
-    UnknownTableError,
-)
+from millstream.errors import closest, fault, listed
 from millstream.lake.log import is_table
 from millstream.settings import __version__
 
@@ -46,15 +39,17 @@ class Home:
         """Name a home by its path.
 
         Raises:
-            HomeUnusableError: The path is not one of this machine's file system, or has
+            HOME_UNUSABLE: The path is not one of this machine's file system, or has
                 characters that Delta tables cannot have in theirs.
         """
         if _ADDRESS.match(str(path)):
-            raise HomeUnusableError(str(path), why="it is not a path of the local file system")
+            raise fault(
+                "HOME_UNUSABLE", home=str(path), why="it is not a path of the local file system"
+            )
         home = Home(Path(path).expanduser().absolute())
         if found := _UNBEARABLE.search(str(home.path)):
             why = f"Delta tables cannot have {found[0]!r} in their path"
-            raise HomeUnusableError(str(home.path), why=why)
+            raise fault("HOME_UNUSABLE", home=str(home.path), why=why)
         return home
 
     def table(self, name: str) -> Path:
@@ -141,10 +136,15 @@ class Home:
         """Where an existing table is.
 
         Raises:
-            UnknownTableError: There is none of this name.
+            UNKNOWN_TABLE: There is none of this name.
         """
         if name not in self.tables:
-            raise UnknownTableError(name, known=self.tables)
+            raise fault(
+                "UNKNOWN_TABLE",
+                name=name,
+                nearest=closest(name, self.tables),
+                known=listed(self.tables),
+            )
         return self.table(name)
 
     def is_served(self, name: str) -> bool:
@@ -155,17 +155,19 @@ class Home:
         """Make the folders, or make sure that the home is this app's and of a known format.
 
         Raises:
-            HomeUnusableError: The folder cannot be made or written.
-            HomeNewerError: A newer Millstream wrote it.
-            HomeOtherAppError: Another app owns it.
+            HOME_UNUSABLE: The folder cannot be made or written.
+            HOME_NEWER: A newer Millstream wrote it.
+            HOME_OTHER_APP: Another app owns it.
         """
         try:
             for folder in (self.path, self.logs, self.lease, self.path / "tables"):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise HomeUnusableError(str(self.path), why=error.strerror or str(error)) from error
+            raise fault(
+                "HOME_UNUSABLE", home=str(self.path), why=error.strerror or str(error)
+            ) from error
         if not os.access(self.path, os.W_OK):
-            raise HomeUnusableError(str(self.path), why="it cannot be written")
+            raise fault("HOME_UNUSABLE", home=str(self.path), why="it cannot be written")
         self.verify(app)
         kinds = {"sources": sources, "serves": serves}
         known = {kind: self.read_manifest().get(kind, ()) for kind in kinds}
@@ -176,37 +178,38 @@ class Home:
         """Make sure that the home is of a known format and, if given, this app's."""
         manifest = self.read_manifest()
         if manifest["format"] > FORMAT:
-            raise HomeNewerError(
-                str(self.path),
+            raise fault(
+                "HOME_NEWER",
+                home=str(self.path),
                 layout=manifest["format"],
-                known=FORMAT,
                 written_by=manifest["written_by"],
+                known=FORMAT,
             )
         if app is not None and manifest["app"] not in (app, ""):
-            raise HomeOtherAppError(str(self.path), owner=manifest["app"], app=app)
+            raise fault("HOME_OTHER_APP", home=str(self.path), owner=manifest["app"], app=app)
 
     def verify_in_use(self, app: str | None = None) -> None:
         """Make sure that something has run here, and that it can be read.
 
         Raises:
-            HomeEmptyError: Nothing has.
+            HOME_EMPTY: Nothing has.
         """
         self.verify(app)
         if not self.tables and not self.read_manifest().get("serves"):
-            raise HomeEmptyError(str(self.path))
+            raise fault("HOME_EMPTY", home=str(self.path))
 
     def read_manifest(self) -> dict[str, Any]:
         """Read what is deployed here.
 
         Raises:
-            HomeDamagedError: The manifest is not as it was written.
+            HOME_DAMAGED: The manifest is not as it was written.
         """
         try:
             manifest = json.loads(self._manifest.read_text())
             int(manifest["format"]), str(manifest["app"]), str(manifest["written_by"])
         except (ValueError, KeyError, TypeError) as error:
-            raise HomeDamagedError(
-                str(self._manifest), why=f"{type(error).__name__}: {error}"
+            raise fault(
+                "HOME_DAMAGED", file=str(self._manifest), why=f"{type(error).__name__}: {error}"
             ) from error
         except FileNotFoundError:
             return {"format": FORMAT, "app": "", "written_by": __version__}

@@ -7,12 +7,12 @@ import json
 import os
 import socket
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from millstream.crash import reach
-from millstream.errors import HomeDamagedError, HomeLockedError, OvertakenError
+from millstream.errors import MillstreamError, fault
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -34,12 +34,18 @@ class Holder:
         """Whether it runs on this machine."""
         return self.host == socket.gethostname()
 
+    def fault(self, home: Home) -> MillstreamError:
+        """Say that it holds a home."""
+        return fault(
+            "HOME_LOCKED", home=str(home.path), pid=self.pid, host=self.host, since=self.since
+        )
+
 
 def holder_of(home: Home) -> Holder | None:
     """Say which driver holds a home; None if none does.
 
     Raises:
-        HomeDamagedError: What the driver left cannot be read.
+        HOME_DAMAGED: What the driver left cannot be read.
     """
     if not home.lease.exists():
         return None
@@ -61,12 +67,12 @@ class Lease:
             takeover: Go on even if the holder is alive (hung or stopped): it is fenced out.
 
         Raises:
-            HomeLockedError: Another driver holds the home.
+            HOME_LOCKED: Another driver holds the home.
         """
         while True:
             latest = max(_epochs(home.lease), default=0)
             if not takeover and (held := _holder(home.lease, latest)):
-                raise HomeLockedError(str(home.path), **asdict(held))
+                raise held.fault(home)
             epoch = latest + 1
             file = _claim(home.lease, epoch)
             if file is not None:
@@ -89,7 +95,7 @@ class Lease:
             OvertakenError: One did.
         """
         if (latest := self.latest_epoch) > self.epoch:
-            raise OvertakenError(str(self.home.path), mine=self.epoch, theirs=latest)
+            raise fault("OVERTAKEN", theirs=latest, mine=self.epoch, table=str(self.home.path))
 
     def release(self) -> None:
         """Let the next driver in."""
@@ -116,7 +122,7 @@ def _holder(folder: Path, epoch: int) -> Holder | None:
             except BlockingIOError:
                 return Holder(**json.load(held))
     except (ValueError, TypeError) as error:
-        raise HomeDamagedError(str(file), why=type(error).__name__) from error
+        raise fault("HOME_DAMAGED", file=str(file), why=type(error).__name__) from error
     except FileNotFoundError:
         pass
     return None

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from millstream.errors import HomeDamagedError
+from millstream.errors import fault
 from millstream.lake.frontier import latest
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:
     """Read the commits of a table, the last one first; none if nothing is committed yet.
 
     Raises:
-        HomeDamagedError: A commit cannot be read.
+        HOME_DAMAGED: A commit cannot be read.
     """
     log = table / "_delta_log"
     names = sorted((f.name for f in log.iterdir()), reverse=True) if log.exists() else []
@@ -120,7 +120,9 @@ def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:
             try:
                 yield _read(log / name)
             except (ValueError, KeyError, TypeError) as error:
-                raise HomeDamagedError(str(log / name), why=type(error).__name__) from error
+                raise fault(
+                    "HOME_DAMAGED", file=str(log / name), why=type(error).__name__
+                ) from error
 
 
 def facts_of(table: Path, *, version: int | None = None) -> Facts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable, QueryBuilder
 
-from millstream.errors import HomeDamagedError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
@@ -19,8 +19,8 @@ def read_sample(
     """Read the columns of a table in Spark's JSON, their names, and some rows.
 
     Raises:
-        UnknownTableError: There is no such table.
-        HomeDamagedError: The table, or a file of it, cannot be read.
+        UNKNOWN_TABLE: There is no such table.
+        HOME_DAMAGED: The table, or a file of it, cannot be read.
     """
     path = home.existing(name)
     try:
@@ -29,7 +29,7 @@ def read_sample(
         names = tuple(str(field["name"]) for field in fields)
         return fields, names, _rows(table, names, rows) if rows else []
     except Exception as error:  # Of a file that cannot be read, delta-rs raises just that.
-        raise HomeDamagedError(str(path), why=str(error).splitlines()[0]) from error
+        raise fault("HOME_DAMAGED", file=str(path), why=str(error).splitlines()[0]) from error
 
 
 def _rows(table: DeltaTable, names: tuple[str, ...], rows: int) -> list[tuple[Any, ...]]:

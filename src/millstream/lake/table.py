@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.crash import reach
-from millstream.errors import ExpectationFailedError, KeyNotUniqueError
+from millstream.errors import fault
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.frontier import Publication
@@ -80,8 +80,8 @@ class TableSink:
         """Write a batch into the quarantine, then into the table.
 
         Raises:
-            ExpectationFailedError: Rows violate a rule that stops the table.
-            KeyNotUniqueError: An update has two rows for one key.
+            EXPECTATION_FAILED: Rows violate a rule that stops the table.
+            KEY_NOT_UNIQUE: An update has two rows for one key.
         """
         self._fail_if_violated(staged, batch)
         kept, aside, raised = staged.files, tuple[DataFile](), self._raised()
@@ -165,15 +165,23 @@ class TableSink:
         rules = {name: staged.seen[name] for name in self._declared.expect.rules}
         if any(rules.values()):
             violated = ", ".join(f"{name!r} ({rows} rows)" for name, rows in rules.items() if rows)
-            raise ExpectationFailedError(
-                self._table.name, violated=violated, batch=batch, at=self._declared.at
+            raise fault(
+                "EXPECTATION_FAILED",
+                at=self._declared.at,
+                batch=batch,
+                table=self._table.name,
+                violated=violated,
             )
 
     def _refuse_double_keys(self, files: Sequence[DataFile], batch: int) -> None:
         keys = self._keys(files)
         if keys is not None and has_double(keys):
-            raise KeyNotUniqueError(
-                self._table.name, key=self._declared.key, batch=batch, at=self._declared.at
+            raise fault(
+                "KEY_NOT_UNIQUE",
+                at=self._declared.at,
+                batch=batch,
+                table=self._table.name,
+                key=", ".join(self._declared.key),
             )
 
     def _keys(self, files: Sequence[DataFile]) -> pa.Table | None:

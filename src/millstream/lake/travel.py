@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from millstream.errors import ArgumentRefusedError, UnknownMomentError, UnknownVersionError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,8 @@ def read_table(
     """Read a table with Spark, now or at a version.
 
     Raises:
-        UnknownTableError: There is no such table.
-        UnknownVersionError: The table has no such version.
+        UNKNOWN_TABLE: There is no such table.
+        UNKNOWN_VERSION: The table has no such version.
     """
     path = home.existing(name)
     if version is not None:
@@ -67,11 +67,11 @@ def existing_version(path: Path, name: str, version: int) -> int:
     """Make sure that a table has a version.
 
     Raises:
-        UnknownVersionError: It has not.
+        UNKNOWN_VERSION: It has not.
     """
     latest = DeltaTable(str(path)).version()
     if not 0 <= version <= latest:
-        raise UnknownVersionError(name, version=version, latest=latest)
+        raise fault("UNKNOWN_VERSION", table=name, version=version, latest=latest)
     return version
 
 
@@ -79,20 +79,20 @@ def version_as_of(path: Path, name: str, moment: str) -> int:
     """Give the last version that a table had at a moment.
 
     Raises:
-        UnknownMomentError: Its first commit is later, or its last one earlier: as Delta has it,
+        UNKNOWN_MOMENT: Its first commit is later, or its last one earlier: as Delta has it,
             what is not committed yet cannot be asked for.
-        ArgumentRefusedError: The moment cannot be read.
+        ARGUMENT_REFUSED: The moment cannot be read.
     """
     try:
         asked = datetime.fromisoformat(moment)
     except ValueError as error:
         option, expected = "TIMESTAMP AS OF", "a moment like '2026-01-31 12:00:00'"
-        raise ArgumentRefusedError(option, moment, expected=expected) from error
+        raise fault("ARGUMENT_REFUSED", option=option, value=moment, expected=expected) from error
     asked = asked if asked.tzinfo else asked.replace(tzinfo=UTC)
     commits = _commits(path)
     if not commits or not commits[0][0] <= asked <= commits[-1][0]:
         first, last = (f"{c[0]:%Y-%m-%d %H:%M:%S.%f}" for c in (commits[0], commits[-1]))
-        raise UnknownMomentError(name, moment=moment, first=first, last=last)
+        raise fault("UNKNOWN_MOMENT", table=name, moment=moment, first=first, last=last)
     return max(version for at, version in commits if at <= asked)
 
 

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from millstream.errors import InboxClosedError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class Inbox:
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise InboxClosedError(self._place.name)
+            raise fault("INBOX_CLOSED", source=self._place.name)
 
     def _write_all(self) -> None:
         with self._changed:

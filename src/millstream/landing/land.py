@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.errors import FrontierPassedError, LandingUnbalancedError, LateRowsError
+from millstream.errors import fault
 from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
@@ -220,8 +220,12 @@ class LandingSink:
             work = self._landing.work(now)
             staged = stage(counted, observation, self._staging, self.partition_by, work)
         if staged.seen["_rows"] != staged.rows:
-            raise LandingUnbalancedError(
-                self._table.name, batch=batch, read=staged.seen["_rows"], landed=staged.rows
+            raise fault(
+                "LANDING_UNBALANCED",
+                batch=batch,
+                source=self._table.name,
+                read=staged.seen["_rows"],
+                landed=staged.rows,
             )
         return staged
 
@@ -233,13 +237,15 @@ class LandingSink:
         """Land a batch.
 
         Raises:
-            LateRowsError: It has late rows and the source allows none.
+            LATE_ROWS: It has late rows and the source allows none.
         """
         source = self._landing.source
         landed = tuple(file for file in staged.files if file.partition["_verdict"] != NO_RECORD)
         counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
         if source.late == "fail" and counts["late"]:
-            raise LateRowsError(source.name, rows=counts["late"], batch=batch, at=source.at)
+            raise fault(
+                "LATE_ROWS", at=source.at, batch=batch, source=source.name, rows=counts["late"]
+            )
         followed, greatest = self._followed(batch), self._greatest(staged)
         facts = replace(
             self.facts,
@@ -277,7 +283,7 @@ class LandingSink:
         """Tell up to when the landing is complete: as far as what it follows is, if it does.
 
         Raises:
-            FrontierPassedError: Rows that are still to come there would be late here.
+            FRONTIER_PASSED: Rows that are still to come there would be late here.
         """
         source, bound = self._landing.source, self._landing.bound(greatest)
         delay = in_microseconds(source.watermark) if source.watermark else None
@@ -291,8 +297,12 @@ class LandingSink:
     def _refuse_if_passed(self, watermark: datetime | None, frontier: datetime) -> None:
         if watermark is not None and watermark > frontier:
             source = self._landing.source
-            raise FrontierPassedError(
-                source.name, watermark=str(watermark), frontier=str(frontier), at=source.at
+            raise fault(
+                "FRONTIER_PASSED",
+                at=source.at,
+                source=source.name,
+                watermark=str(watermark),
+                frontier=str(frontier),
             )
 
     def _greatest(self, staged: Staged) -> int | None:

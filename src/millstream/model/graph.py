@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from millstream.errors import NothingSelectedError, UnknownSelectionError
+from millstream.errors import closest, fault, listed
 from millstream.model.dataset import Alert, Dataset, ReadableSink, Serve, Source, Table, View
 from millstream.model.trigger import Trigger
 
@@ -144,13 +144,13 @@ class Graph:
         spaces. Without any, everything is chosen; what is excluded is left out at last.
 
         Raises:
-            UnknownSelectionError: A selector names nothing of this application.
-            NothingSelectedError: Everything is excluded.
+            UNKNOWN_SELECTION: A selector names nothing of this application.
+            NOTHING_SELECTED: Everything is excluded.
         """
         chosen = self._named(selectors, "--select") if selectors else frozenset(self.datasets)
         left = chosen - self._named(exclude or (), "--exclude")
         if exclude and not left:
-            raise NothingSelectedError(exclude)
+            raise fault("NOTHING_SELECTED", excluded=" ".join(exclude))
         return left
 
     def _named(self, selectors: Iterable[str], option: str) -> frozenset[str]:
@@ -158,7 +158,14 @@ class Graph:
         for selector in " ".join(selectors).split():
             match = _SELECTOR.fullmatch(selector)
             if match is None or match[3] not in self.datasets:
-                raise UnknownSelectionError(selector, option=option, declared=tuple(self.datasets))
+                declared = tuple(self.datasets)
+                raise fault(
+                    "UNKNOWN_SELECTION",
+                    option=option,
+                    selector=selector,
+                    nearest=closest(selector.strip("+0123456789"), declared),
+                    declared=listed(declared),
+                )
             up, before, name, after, down = match.groups()
             chosen.add(name)
             chosen |= self.upstream(name, int(up) if up else None) if before else frozenset()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
-from millstream.errors import SchemaError, closest
+from millstream.errors import MillstreamError, SchemaError, closest, fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,12 +113,12 @@ class Schema:
         elif isinstance(value, SparkSchema):
             fields = _fields_from_json(value.jsonValue())
         else:
-            fault = f"expected DDL text or a StructType, got {type(value).__name__}"
-            raise SchemaError(fault, fix="give text such as 'id BIGINT, at TIMESTAMP NOT NULL'")
+            what = f"expected DDL text or a StructType, got {type(value).__name__}"
+            raise schema_fault(what, fix="give text such as 'id BIGINT, at TIMESTAMP NOT NULL'")
         for field in fields:
             if field.name.startswith(RESERVED_PREFIX):
-                fault = f"column {field.name!r} starts with {RESERVED_PREFIX!r}"
-                raise SchemaError(fault, fix="rename it: such names are kept for landing's own")
+                what = f"column {field.name!r} starts with {RESERVED_PREFIX!r}"
+                raise schema_fault(what, fix="rename it: such names are kept for landing's own")
         return cls(fields)
 
     @property
@@ -236,13 +236,25 @@ def _from_json(value: Any) -> Type:
             return Decimal(int(decimal[1]), int(decimal[2]))
         case str() if value in _BY_JSON_NAME:
             return _BY_JSON_NAME[value]
-    fault = f"type {value!r} is not supported"
-    raise SchemaError(fault, fix=_KNOWN_TYPES)
+    what = f"type {value!r} is not supported"
+    raise schema_fault(what, fix=_KNOWN_TYPES)
 
 
 def _fields_from_json(value: dict[str, Any]) -> tuple[Field, ...]:
     fields = (Field(f["name"], _from_json(f["type"]), f["nullable"]) for f in value["fields"])
     return _distinct(fields)
+
+
+def schema_fault(
+    what: str, *, fix: str, text: str | None = None, offset: int | None = None
+) -> MillstreamError:
+    """Refuse a schema; with its text, name the place in it."""
+    where = ""
+    if text is not None and offset is not None:
+        near = text[offset : offset + 24]
+        place = f"character {offset + 1}, near {near!r}" if near.strip() else "its end"
+        where = f" (in the schema text, at {place})"
+    return fault("SCHEMA", what=what, where=where, fix=fix)
 
 
 def _distinct(
@@ -253,13 +265,13 @@ def _distinct(
         # Spark resolves names without regard to case, so 'a' and 'A' are one column.
         first = seen.setdefault(field.name.lower(), field)
         if first is not field:
-            fault = f"columns {first.name!r} and {field.name!r} have the same name"
+            what = f"columns {first.name!r} and {field.name!r} have the same name"
             fix = "rename one: Spark does not tell upper from lower case"
-            raise SchemaError(fault, fix=fix, text=text, offset=at)
+            raise schema_fault(what, fix=fix, text=text, offset=at)
     if not seen:
-        fault = "a schema without columns"
+        what = "a schema without columns"
         fix = "name at least one column, such as 'id BIGINT'"
-        raise SchemaError(fault, fix=fix, text=text, offset=at)
+        raise schema_fault(what, fix=fix, text=text, offset=at)
     return tuple(seen.values())
 
 
@@ -398,5 +410,5 @@ class _Ddl:
         fix = "write columns as 'name TYPE [NOT NULL]', separated by commas"
         self.error(f"expected {what}, got {got}", self.peek, fix=fix)
 
-    def error(self, fault: str, token: _Token, *, fix: str) -> NoReturn:
-        raise SchemaError(fault, fix=fix, text=self.text, offset=token.offset)
+    def error(self, what: str, token: _Token, *, fix: str) -> NoReturn:
+        raise schema_fault(what, fix=fix, text=self.text, offset=token.offset)

@@ -8,6 +8,12 @@ from typing import Literal, get_args
 
 from millstream.model.duration import parse_duration, to_text
 
+TRIGGERS = (
+    '"default", "once", an interval such as "5 seconds" or "500 ms", "realtime", '
+    '"realtime 10 seconds" (1 second or more) or "continuous 1 second"'
+)
+"""What a trigger can be."""
+
 RowWiseKind = Literal["realtime", "continuous"]
 _EVERY = {"realtime": timedelta(seconds=5), "continuous": timedelta(seconds=1)}
 """How often a query without batches notes how far it has come, unless something else is said."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.declare import location_of_caller
-from millstream.errors import OperatorColumnError, OperatorOptionError
+from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,9 +93,7 @@ def _added(rows: DataFrame, columns: str, on_error: str, at: Location) -> Struct
 
     if on_error not in _ON_ERROR:
         instead = f"use one of {', '.join(_ON_ERROR)}"
-        raise OperatorOptionError(
-            _CALL, "on_error", on_error, why="not known", instead=instead, at=at
-        )
+        raise option_fault(_CALL, "on_error", on_error, why="not known", instead=instead, at=at)
     try:
         added = rows.sparkSession.createDataFrame([], columns).schema
     except PySparkException:
@@ -103,13 +101,11 @@ def _added(rows: DataFrame, columns: str, on_error: str, at: Location) -> Struct
             "not columns with their types",
             'such as columns="amount DOUBLE, rate DOUBLE"',
         )
-        raise OperatorOptionError(
-            _CALL, "columns", columns, why=why, instead=instead, at=at
-        ) from None
+        raise option_fault(_CALL, "columns", columns, why=why, instead=instead, at=at) from None
     for name in added.names:
         if name in rows.columns:
             why = "which the rows have already: give what is added another name"
-            raise OperatorColumnError(_CALL, name, why=why, columns=rows.columns, at=at)
+            raise column_fault(_CALL, name, why=why, columns=rows.columns, at=at)
     return added
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from millstream.errors import OperatorColumnError
+from millstream.operators.fault import column_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,11 +87,11 @@ def hold_columns(
     """Make sure that rows have columns.
 
     Raises:
-        OperatorColumnError: They do not.
+        OPERATOR_COLUMN: They do not.
     """
     for name in names:
         if name not in rows.columns:
-            raise OperatorColumnError(
+            raise column_fault(
                 call,
                 name,
                 option=option,

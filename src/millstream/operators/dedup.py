@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.errors import OperatorOptionError
+from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def dedup(
     names = names_of(keys)
     if not names:
         why, instead = "one row of all would be kept", 'name columns that tell events apart: ["id"]'
-        raise OperatorOptionError("ms.dedup", "keys", keys, why=why, instead=instead, at=at)
+        raise option_fault("ms.dedup", "keys", keys, why=why, instead=instead, at=at)
     hold_columns(rows, names, call="ms.dedup", option="keys", at=at)
     if within is None:
         return rows.dropDuplicates(list(names))

@@ -5,13 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from millstream.errors import (
-    EventTimeUnknownError,
-    NoWatermarkError,
-    OperatorColumnError,
-    OperatorOptionError,
-)
+from millstream.errors import fault, listed
 from millstream.model.duration import parse_duration
+from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,18 +40,26 @@ def event_time(
         at: The line of the user.
 
     Raises:
-        OperatorColumnError: The one that is said is not a TIMESTAMP of the rows.
-        EventTimeUnknownError: None is said, and there are several, or none.
-        NoWatermarkError: The rows are a stream, and have no watermark there.
+        OPERATOR_COLUMN: The one that is said is not a TIMESTAMP of the rows.
+        EVENT_TIME_UNKNOWN: None is said, and there are several, or none.
+        NO_WATERMARK: The rows are a stream, and have no watermark there.
     """
     from pyspark.sql.types import TimestampType
 
     times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
     if said is None and len(times) != 1:
-        raise EventTimeUnknownError(call, named, times, say='event_time="…"', at=at)
+        raise fault(
+            "EVENT_TIME_UNKNOWN",
+            at=at,
+            rows=named,
+            call=call,
+            count=len(times),
+            candidates=listed(times),
+            say='event_time="…"',
+        )
     name = times[0] if said is None else said
     if name not in times:
-        raise OperatorColumnError(
+        raise column_fault(
             call,
             name,
             option="event_time",
@@ -64,7 +68,7 @@ def event_time(
             at=at,
         )
     if waits and rows.isStreaming and WATERMARK not in (rows.schema[name].metadata or {}):
-        raise NoWatermarkError(call, named, name, at=at)
+        raise fault("NO_WATERMARK", at=at, call=call, column=name, rows=named)
     return name
 
 
@@ -72,14 +76,14 @@ def length_us(text: str | None, option: str, *, call: str, why: str, at: Locatio
     """Read a length of time, in microseconds; Spark's watermarks know whole milliseconds.
 
     Raises:
-        OperatorOptionError: There is none, or it is not one.
+        OPERATOR_OPTION: There is none, or it is not one.
     """
     instead = f'say how long, for instance {option}="1 hour"'
     if text is None:
-        raise OperatorOptionError(call, option, None, why=why, instead=instead, at=at)
+        raise option_fault(call, option, None, why=why, instead=instead, at=at)
     try:
         length = parse_duration(text)
     except (ValueError, TypeError):
         told = "that is not a length of time"
-        raise OperatorOptionError(call, option, text, why=told, instead=instead, at=at) from None
+        raise option_fault(call, option, text, why=told, instead=instead, at=at) from None
     return round(length / _MICROSECOND / 1000) * 1000

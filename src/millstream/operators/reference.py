@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.declare import location_of_caller
-from millstream.errors import OperatorOptionError, ReferenceUnreadableError, UserCodeError
+from millstream.errors import MillstreamError, fault
 from millstream.model.duration import parse_duration
 from millstream.operators.build_context import build_context
+from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ class Reference:
             read_at_s: When they were read last, if nothing but time tells.
 
         Raises:
-            ReferenceUnreadableError: There is nothing.
+            REFERENCE_UNREADABLE: There is nothing.
         """
         if self.path is None:
             age_s = time.time() - read_at_s
@@ -77,7 +78,7 @@ class Reference:
         """Read the rows that are there now.
 
         Raises:
-            ReferenceUnreadableError: They cannot be read.
+            REFERENCE_UNREADABLE: They cannot be read.
         """
         try:
             rows = self._delta(spark).load(self._place) if self.is_delta else self.read(spark)
@@ -90,7 +91,7 @@ class Reference:
         """Read the rows of a version of a Delta table.
 
         Raises:
-            ReferenceUnreadableError: They are no longer there.
+            REFERENCE_UNREADABLE: They are no longer there.
         """
         from deltalake import DeltaTable
 
@@ -112,13 +113,15 @@ class Reference:
     def _delta(self, spark: SparkSession) -> DataFrameReader:
         return spark.read.format("delta")
 
-    def unreadable(self, error: Exception) -> UserCodeError:
+    def unreadable(self, error: Exception) -> MillstreamError:
         """Say that the rows cannot be read, and why."""
         told = str(error).partition("\n")[0]
         return self._unreadable(f"{type(error).__name__}: {told}")
 
-    def _unreadable(self, cause: str) -> UserCodeError:
-        return ReferenceUnreadableError(self.path or "the function", cause=cause, at=self.at)
+    def _unreadable(self, cause: str) -> MillstreamError:
+        return fault(
+            "REFERENCE_UNREADABLE", at=self.at, what=self.path or "the function", cause=cause
+        )
 
 
 def is_from_outside(rows: DataFrame) -> bool:
@@ -179,8 +182,8 @@ def _declared(
     options: dict[str, Any],
     at: Location,
 ) -> Reference:
-    def refuse(option: str, got: object, why: str, instead: str) -> OperatorOptionError:
-        return OperatorOptionError(_CALL, option, got, why=why, instead=instead, at=at)
+    def refuse(option: str, got: object, why: str, instead: str) -> MillstreamError:
+        return option_fault(_CALL, option, got, why=why, instead=instead, at=at)
 
     if isinstance(what, str | PathLike):
         path = os.fspath(what)

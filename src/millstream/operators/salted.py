@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.errors import OperatorOptionError
+from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def salted(
     hold_columns(rows, keys, call=_CALL, option="by", at=at)
     if isinstance(salts, bool) or not isinstance(salts, int) or not 1 <= salts <= _MOST:
         why, instead = "not a number of places", f"say a whole number from 1 to {_MOST}"
-        raise OperatorOptionError(_CALL, "salts", salts, why=why, instead=instead, at=at)
+        raise option_fault(_CALL, "salts", salts, why=why, instead=instead, at=at)
     _hold_named(aggregates, keys, at)
     kinds = _kinds(rows, aggregates, at)
     taken = {name: _taken_apart(text, kinds[name], at) for name, text in aggregates.items()}
@@ -74,9 +74,7 @@ def salted(
     if len(equal) > 1:
         instead = "have all that are DISTINCT over the same expression"
         why = "two of them are DISTINCT"
-        raise OperatorOptionError(
-            _CALL, "aggregates", dict(aggregates), why=why, instead=instead, at=at
-        )
+        raise option_fault(_CALL, "aggregates", dict(aggregates), why=why, instead=instead, at=at)
     hashed = [F.expr(equal.pop())] if equal else _hashed(rows)
     salt = F.pmod(F.xxhash64(*hashed), F.lit(salts)).alias(free_name(_SALT, keys))
     grouped = [quoted(name) for name in keys]
@@ -101,7 +99,7 @@ def _hold_named(aggregates: Mapping[str, str], keys: Sequence[str], at: Location
         why = f"the answer would have {min(doubled)!r} twice, which is a column of the key"
         instead = "give the aggregate another name"
     if why:
-        raise OperatorOptionError(_CALL, "aggregates", aggregates, why=why, instead=instead, at=at)
+        raise option_fault(_CALL, "aggregates", aggregates, why=why, instead=instead, at=at)
 
 
 def _hashed(rows: DataFrame) -> list[Column]:
@@ -143,7 +141,7 @@ def _kinds(rows: DataFrame, aggregates: Mapping[str, str], at: Location) -> dict
         return dict(told.dtypes)
     except PySparkException as error:
         instead = "write aggregates in Spark SQL over the columns of the rows"
-        raise OperatorOptionError(
+        raise option_fault(
             _CALL, "aggregates", dict(aggregates), why=words_of(error), instead=instead, at=at
         ) from error
 
@@ -167,7 +165,7 @@ def _taken_apart(text: str, kind: str, at: Location) -> _Aggregate:
     elif isinstance(call, exp.Avg) and kind.startswith("decimal"):
         why = "it is rounded by rules of its own if it is a DECIMAL"
         instead = "have its sum and its count and divide them, or take the avg of a DOUBLE"
-        raise OperatorOptionError(_CALL, "aggregates", text, why=why, instead=instead, at=at)
+        raise option_fault(_CALL, "aggregates", text, why=why, instead=instead, at=at)
     elif isinstance(call, exp.Avg) and not isinstance(inner, exp.Distinct):
         value = call.this.sql(dialect="spark")
         # Spark's mean of whole numbers is over doubles, which do not overflow.
@@ -175,7 +173,7 @@ def _taken_apart(text: str, kind: str, at: Location) -> _Aggregate:
         return _Aggregate((total, f"count({value})"), "sum({0}) / sum({1})")
     elif isinstance(call, exp.Sum | exp.Min | exp.Max) and not isinstance(inner, exp.Distinct):
         return _Aggregate((text,), f"{call.sql_name().lower()}({{0}})")
-    raise OperatorOptionError(
+    raise option_fault(
         _CALL,
         "aggregates",
         text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.errors import OperatorColumnError, OperatorOptionError
+from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,18 +46,18 @@ def top_k(
     orders, groups = names_of(by), names_of(per)
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= _MOST:
         why, instead = "not a number of rows", f"say a whole number from 1 to {_MOST}"
-        raise OperatorOptionError(_CALL, "k", k, why=why, instead=instead, at=at)
+        raise option_fault(_CALL, "k", k, why=why, instead=instead, at=at)
     hold_columns(rows, orders, call=_CALL, option="by", at=at)
     hold_columns(rows, groups, call=_CALL, option="per", at=at)
     if RANK in rows.columns:
         why = "which is what the answer calls the place of a row: rename it"
-        raise OperatorColumnError(_CALL, RANK, why=why, columns=rows.columns, at=at)
+        raise column_fault(_CALL, RANK, why=why, columns=rows.columns, at=at)
     others = [name for name in rows.columns if name not in (*orders, *groups)]
     for name in (*orders, *others):
         kind = rows.schema[name].dataType
         if has_within(kind, (MapType, VariantType, CalendarIntervalType)):
             why = f"which is {kind.simpleString()}: such rows have no order"
-            raise OperatorColumnError(_CALL, name, why=why, columns=rows.columns, at=at)
+            raise column_fault(_CALL, name, why=why, columns=rows.columns, at=at)
     ranked = F.struct(*map(quoted, (*orders, *others)))
     top = rows.groupBy(*map(quoted, groups)).agg(F.max_by(ranked, ranked, k).alias("_top"))
     placed = top.select(*map(quoted, groups), F.posexplode("_top").alias("_place", "_row"))

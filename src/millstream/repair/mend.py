@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from millstream.checkpoint.checksum import digest_path, seal_path
 from millstream.checkpoint.entry import Commit, Offsets
-from millstream.errors import CheckpointLostError
+from millstream.errors import fault
 from millstream.model.dataset import Source
 from millstream.repair.reconstruct import LandingLog
 from millstream.systems.kafka.settings import Kafka
@@ -56,14 +56,16 @@ class Mender:
 
         Raises:
             UnmendableError: It can only be computed again.
-            CheckpointLostError: Of a source, and it cannot be.
+            CHECKPOINT_LOST: Of a source, and it cannot be.
         """
         try:
             return (*self._trifles(), *self._larger())
         except UnmendableError as error:
             if isinstance(self._dataset, Source):
                 file = str(self._checkpoint.path / error.file)
-                raise CheckpointLostError(self._dataset.name, file=file, lost=error.lost) from error
+                raise fault(
+                    "CHECKPOINT_LOST", query=self._dataset.name, file=file, lost=error.lost
+                ) from error
             raise
 
     def _trifles(self) -> Iterator[Remedy]:

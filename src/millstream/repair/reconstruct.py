@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from millstream.checkpoint.entry import FileRead, Offsets
-from millstream.errors import CheckpointLostError
+from millstream.errors import MillstreamError, fault
 from millstream.landing.landed import LandedBatch, landed_batches
 from millstream.systems.files.source import Files
 from millstream.systems.generator.source import Generator
@@ -49,7 +49,7 @@ class LandingLog:
         """Work out where a landed batch ended.
 
         Raises:
-            CheckpointLostError: It cannot be known.
+            CHECKPOINT_LOST: It cannot be known.
         """
         known = self.checkpoint.folder.ends
         near = known[min(known, key=lambda n: abs(n - batch))] if known else None
@@ -174,9 +174,9 @@ class LandingLog:
     def _landed(self) -> Mapping[int, LandedBatch]:
         return landed_batches(self.home.table(self.source.name))
 
-    def _lost(self, file: str, what: str) -> CheckpointLostError:
+    def _lost(self, file: str, what: str) -> MillstreamError:
         path = str(self.checkpoint.path / file)
-        return CheckpointLostError(self.source.name, file=path, lost=what)
+        return fault("CHECKPOINT_LOST", query=self.source.name, file=path, lost=what)
 
 
 def _local(url: str) -> str:

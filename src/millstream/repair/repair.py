@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.checksum import seal_path, write_sealed
 from millstream.checkpoint.health import damage_of, examine
-from millstream.errors import CheckpointLostError, RepairNotAgreedError
+from millstream.errors import fault, listed
 from millstream.lake.lease import Lease
 from millstream.model.dataset import Source, Table
 from millstream.repair.mend import Mender, Remedy, UnmendableError
@@ -41,7 +41,7 @@ def prescribe(graph: Graph, home: Home) -> tuple[Remedy, ...]:
     """Say what a repair would do.
 
     Raises:
-        CheckpointLostError: A source cannot be mended without losing or repeating rows.
+        CHECKPOINT_LOST: A source cannot be mended without losing or repeating rows.
     """
     remedies: dict[str, tuple[Remedy, ...]] = {}
     rebuilt: set[str] = set()
@@ -71,9 +71,9 @@ def repair(graph: Graph, home: Home, *, agreed: bool = False) -> Repair:
         agreed: Whether tables may be moved aside, to be computed again.
 
     Raises:
-        HomeLockedError: A driver holds the home.
-        CheckpointLostError: A source cannot be mended without losing or repeating rows.
-        RepairNotAgreedError: Tables would have to be moved aside.
+        HOME_LOCKED: A driver holds the home.
+        CHECKPOINT_LOST: A source cannot be mended without losing or repeating rows.
+        REPAIR_NOT_AGREED: Tables would have to be moved aside.
         CheckpointDamagedError: Some damage has no remedy.
     """
     home.verify_in_use(graph.app)
@@ -98,7 +98,7 @@ def hold_to_agreement(remedies: tuple[Remedy, ...], *, agreed: bool) -> None:
     """Refuse to move tables aside unless it was agreed to."""
     tables = sorted({table for remedy in remedies for table in remedy.tables})
     if tables and not agreed:
-        raise RepairNotAgreedError(tables)
+        raise fault("REPAIR_NOT_AGREED", tables=listed(tables))
 
 
 def _rebuild(graph: Graph, home: Home, name: str, cause: UnmendableError) -> Remedy:
@@ -107,7 +107,7 @@ def _rebuild(graph: Graph, home: Home, name: str, cause: UnmendableError) -> Rem
     if live:
         lost = f"{cause.lost}; it is made from {live[0]!r}, which is live: its rows are not kept"
         file = str(home.checkpoint(name) / cause.file)
-        raise CheckpointLostError(name, file=file, lost=lost) from cause
+        raise fault("CHECKPOINT_LOST", query=name, file=file, lost=lost) from cause
     tables = [name, *(t.name for t in graph.tables if t.name in graph.downstream(name))]
     paths = [
         path

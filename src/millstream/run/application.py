@@ -9,10 +9,9 @@ from py4j.protocol import Py4JError
 
 from millstream import check
 from millstream.build.failure import full_disk_told, lost_driver
-from millstream.errors import ArgumentRefusedError, FaultsError, OvertakenError
-from millstream.errors.options import TRIGGERS
+from millstream.errors import OvertakenError, fault, raise_faults
 from millstream.lake.lease import Lease
-from millstream.model.trigger import Trigger
+from millstream.model.trigger import TRIGGERS, Trigger
 from millstream.plan import plan
 from millstream.run.opening import RunnerOptions
 from millstream.run.runner import Runner
@@ -55,13 +54,13 @@ class ApplicationRun:
         """Lock the home, start Spark by `connect`, and open every query; nothing runs yet.
 
         Raises:
-            HomeLockedError: Another driver holds the home.
+            HOME_LOCKED: Another driver holds the home.
             MillstreamError: Something does not fit; nothing was started.
         """
         manner = _runner_options(options)
         if (trigger := options.get("trigger")) is not None:
             graph = graph.with_trigger(trigger)
-            FaultsError.raise_for(check.faults(graph))
+            raise_faults(check.faults(graph))
         queries = plan(graph, graph.select(options.get("select"), options.get("exclude")))
         with full_disk_told(home):
             landed = [source.name for source in graph.sources if not source.live]
@@ -106,7 +105,7 @@ class ApplicationRun:
 
         Raises:
             OvertakenError: Another driver took over.
-            DriverLostError: The JVM is gone.
+            DRIVER_LOST: The JVM is gone.
         """
         try:
             self._serve(on_look)
@@ -155,7 +154,7 @@ def parse_trigger(given: str | None) -> Trigger | None:
     """Read the trigger of a command.
 
     Raises:
-        ArgumentRefusedError: It is none.
+        ARGUMENT_REFUSED: It is none.
     """
     if given is None:
         return None
@@ -163,4 +162,6 @@ def parse_trigger(given: str | None) -> Trigger | None:
         return Trigger.parse(given)
     except ValueError:
         expected = f"one of {TRIGGERS}"
-        raise ArgumentRefusedError("--trigger", given, expected=expected) from None
+        raise fault(
+            "ARGUMENT_REFUSED", option="--trigger", value=given, expected=expected
+        ) from None

@@ -17,7 +17,7 @@ from millstream.build.frontier import StreamFrontier, following
 from millstream.build.inputs import Snapshots, Streams
 from millstream.build.states import keep_states
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import FaultsError, NothingLandedError
+from millstream.errors import fault, raise_faults
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.table import open_table_sink
 from millstream.landing.land import Landing, LandingSink
@@ -118,7 +118,7 @@ class Opening:
         live = {source.name for source in self.read_directly(query)}
         for name in query.after:
             if name not in live and name not in self._home.tables:
-                raise NothingLandedError(query.name, reads=name)
+                raise fault("NOTHING_LANDED", dataset=query.name, reads=name)
 
     def _open_landing(self, source: Source) -> StreamRun:
         landing = Landing.of(source)
@@ -133,7 +133,7 @@ class Opening:
         if source.expect.rules:
             schema = StructType.fromJson(json.loads(table.schema))
             faults = rule_faults(source, self._spark.createDataFrame([], schema))
-            FaultsError.raise_for(tuple(faults))
+            raise_faults(tuple(faults))
         log = CheckpointLog(self._home.checkpoint(source.name))
         staging = self._home.staging(source.name)
         followed = following(source, table, log)
@@ -198,7 +198,7 @@ class Opening:
     def _checked(self, query: Query, built: Built) -> Built:
         trigger = self.trigger(query)
         faults = answer_faults(self._graph, query, built, trigger, self._home)
-        FaultsError.raise_for(tuple(faults))
+        raise_faults(tuple(faults))
         return built
 
     def _table_sink(self, table: Table, built: Built) -> TableSink:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
-from millstream.errors import BatchNotBegunError, CheckpointResetError, TableRestoredError
+from millstream.errors import fault
 from millstream.model.duration import to_spark
 from millstream.serve.stores import Served
 from millstream.spark.nodes import answers_at_once
@@ -151,8 +151,8 @@ class StreamRun:
 
         Raises:
             CheckpointDamagedError: The checkpoint is not as Spark wrote it.
-            CheckpointResetError: The table is ahead of the checkpoint.
-            TableRestoredError: The checkpoint is ahead of the table.
+            CHECKPOINT_RESET: The table is ahead of the checkpoint.
+            TABLE_RESTORED: The checkpoint is ahead of the table.
         """
         self._hold_to_checkpoint()
         if self.renewal is not None:
@@ -225,7 +225,7 @@ class StreamRun:
         with self._working:
             if self._stopping:
                 # To return would tell Spark that the batch is done.
-                raise BatchNotBegunError(self.name, batch=batch)
+                raise fault("BATCH_NOT_BEGUN", batch=batch, query=self.name)
             try:
                 self._take(frame, batch)
                 self._raise_watermark(batch)
@@ -291,12 +291,24 @@ def hold_to_checkpoint(name: str, held: Facts, log: CheckpointLog) -> None:
     """Make sure that a table and the checkpoint of its query tell the same story.
 
     Raises:
-        CheckpointResetError: The table is ahead of the checkpoint.
-        TableRestoredError: The checkpoint is ahead of the table.
+        CHECKPOINT_RESET: The table is ahead of the checkpoint.
+        TABLE_RESTORED: The checkpoint is ahead of the table.
     """
     committed, planned, path = log.committed, log.planned, str(log.path)
     if held.batch < committed:
-        raise TableRestoredError(name, batch=held.batch, checkpoint=path, knows=committed)
+        raise fault(
+            "TABLE_RESTORED",
+            table=name,
+            held="no batch" if held.batch < 0 else f"batches up to {held.batch}",
+            checkpoint=path,
+            knows=committed,
+        )
     other = held.batch >= 0 and held.query_id != log.query_id
     if held.batch > planned or other:
-        raise CheckpointResetError(name, batch=held.batch, checkpoint=path, knows=planned)
+        raise fault(
+            "CHECKPOINT_RESET",
+            table=name,
+            batch=held.batch,
+            checkpoint=path,
+            known="none" if planned < 0 else f"batches up to {planned}",
+        )

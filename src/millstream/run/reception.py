@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from millstream.errors import InboxClosedError, MillstreamError, ReceiverFailedError
+from millstream.errors import InboxClosedError, MillstreamError, fault
 from millstream.model.dataset import Receiving
 from millstream.observe import Event
 
@@ -63,6 +63,6 @@ class Reception:
             told = error.located(source.connector_at)
         else:
             cause = f"{type(error).__name__}: {error}"
-            told = ReceiverFailedError(source.name, cause=cause, at=source.at)
+            told = fault("RECEIVER_FAILED", at=source.at, source=source.name, cause=cause)
         self._tell(Event("receiver_failed", source.name, f"again in {seconds:.0f} s", told))
         self._inbox.wait(seconds)

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import ReferenceColumnsError, UserCodeError
+from millstream.errors import UserCodeError, fault
 from millstream.lake.durable import sync_file, sync_folder, write_durably
 from millstream.observe import Event
 from millstream.run.query import StreamRun
@@ -190,8 +190,12 @@ class References:
         rows = reference.rows_of(self._spark, version) if is_delta else reference.rows(self._spark)
         columns = rows.schema.simpleString()
         if known is not None and known.columns != columns:
-            raise ReferenceColumnsError(
-                reference.path or "the function", before=known.columns, now=columns, at=reference.at
+            raise fault(
+                "REFERENCE_COLUMNS",
+                at=reference.at,
+                what=reference.path or "the function",
+                now=columns,
+                before=known.columns,
             )
         copy = None if is_delta else self._copied(reference, rows)
         return _Bound(name, version, read_at, copy, columns)

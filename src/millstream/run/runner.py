@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from millstream.build.failure import explain, is_python_late
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import OvertakenError, QueryStoppedError
+from millstream.errors import OvertakenError, fault, listed
 from millstream.lake.delta import facts_of
 from millstream.lake.trouble import Trouble, record_troubles
 from millstream.landing.inbox import Inbox
@@ -160,7 +160,7 @@ class Runner:
 
         Raises:
             MillstreamError: The only fault there is.
-            QueryStoppedError: There are several.
+            QUERY_STOPPED: There are several.
         """
         failed = [s for s in self.queries if s.state == "failed"]
         stale = [s.query.name for s in self.queries if s.is_stale]
@@ -168,7 +168,11 @@ class Runner:
             raise failed[0].error
         if failed:
             names = [supervised.query.name for supervised in failed]
-            raise QueryStoppedError(names, stale=stale) from failed[0].error
+            raise fault(
+                "QUERY_STOPPED",
+                names=listed(names),
+                stale=f"; stale because of it: {listed(stale)}" if stale else "",
+            ) from failed[0].error
 
     @property
     def is_over(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.errors import TaskSlotsError
+from millstream.errors import fault
 from millstream.model.dataset import Tasks
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def refuse_if_tasks_would_wait(
     """Make sure that queries without batches leave a task slot for the others.
 
     Raises:
-        TaskSlotsError: They do not.
+        TASK_SLOTS: They do not.
     """
     busy = [s.query for s in queries if s.trigger.is_row_wise]
     if not busy:
@@ -35,8 +35,9 @@ def refuse_if_tasks_would_wait(
     wanted += len(busy) < len(queries)
     context = spark.sparkContext
     if wanted > context.defaultParallelism:
-        raise TaskSlotsError(
-            [query.name for query in busy],
+        raise fault(
+            "TASK_SLOTS",
+            queries=", ".join(repr(query.name) for query in busy),
             wanted=wanted,
             slots=context.defaultParallelism,
             master=str(context.master),

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from millstream.errors import DriverElsewhereError, DriverForeignError, DriverStillRunningError
+from millstream.errors import fault
 from millstream.lake.lease import holder_of
 
 if TYPE_CHECKING:
@@ -23,24 +23,24 @@ def stop_driver(home: Home, *, wait: timedelta) -> Holder | None:
     """Ask the driver of a home to finish its batch and stop, wait for it, and say who it was.
 
     Raises:
-        DriverElsewhereError: It runs on another machine.
-        DriverForeignError: It belongs to another user.
-        DriverStillRunningError: It has not stopped in time.
+        DRIVER_ELSEWHERE: It runs on another machine.
+        DRIVER_FOREIGN: It belongs to another user.
+        DRIVER_STILL_RUNNING: It has not stopped in time.
     """
     held = holder_of(home)
     if held is None:
         return None
     if not held.is_here:
-        raise DriverElsewhereError(str(home.path), pid=held.pid, host=held.host)
+        raise fault("DRIVER_ELSEWHERE", home=str(home.path), pid=held.pid, host=held.host)
     try:
         os.kill(held.pid, signal.SIGTERM)
     except PermissionError as error:
-        raise DriverForeignError(pid=held.pid) from error
+        raise fault("DRIVER_FOREIGN", pid=held.pid) from error
     except ProcessLookupError:
         return held
     until = time.monotonic() + wait.total_seconds()
     while holder_of(home) == held:
         if time.monotonic() > until:
-            raise DriverStillRunningError(pid=held.pid, waited=f"{wait.total_seconds():g} s")
+            raise fault("DRIVER_STILL_RUNNING", pid=held.pid, waited=f"{wait.total_seconds():g} s")
         time.sleep(_LOOK_EVERY_S)
     return held

@@ -6,22 +6,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from millstream.errors import (
-    BrokerLostError,
-    BrokerUnreachableError,
-    MillstreamError,
-    StorageFullError,
-    StoreUnreachableError,
-)
-
 if TYPE_CHECKING:
+    from millstream.errors import MillstreamError
     from millstream.lake.delta import Facts
     from millstream.model.trigger import Trigger
     from millstream.plan import Query
 
 State = Literal["waiting", "running", "restarting", "failed", "finished", "stopped"]
 
-OUTAGES = (StorageFullError, BrokerUnreachableError, BrokerLostError, StoreUnreachableError)
+OUTAGES = ("STORAGE_FULL", "BROKER_UNREACHABLE", "BROKER_LOST", "STORE_UNREACHABLE")
 """Faults of the surroundings that pass by themselves: tried again for as long as it takes."""
 
 
@@ -125,7 +118,8 @@ class Supervised:
         An outage has passed as soon as Spark has looked for rows; of anything else only a batch
         shows it.
         """
-        has_passed = self.state != "restarting" and isinstance(self.error, OUTAGES)
+        is_outage = self.error is not None and self.error.code in OUTAGES
+        has_passed = self.state != "restarting" and is_outage
         has_looked = self.state == "finished" or self.running.progress is not None
         return (has_passed and has_looked) or self.running.facts.batch > self.batch_at_failure
 
@@ -140,7 +134,7 @@ class Supervised:
         batch = self.running.facts.batch
         self.failures = 1 if batch > self.batch_at_failure else self.failures + 1
         self.batch_at_failure = batch
-        outage = isinstance(error, OUTAGES) and restart.attempts > 0
+        outage = error.code in OUTAGES and restart.attempts > 0
         if not outage and (not error.transient or self.failures > restart.attempts):
             self.state = "failed"
             return False

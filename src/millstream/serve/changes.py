@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import KeyNotUniqueError
+from millstream.errors import fault
 from millstream.lake.durable import write_durably
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication
@@ -161,4 +161,6 @@ class Changes:
         key = self._served.key
         if whole.files and has_double(keys_of(whole.files, key).drop_null()):
             serve = self._served.serve
-            raise KeyNotUniqueError(serve.name, key=key, batch=batch, at=serve.at)
+            raise fault(
+                "KEY_NOT_UNIQUE", at=serve.at, batch=batch, table=serve.name, key=", ".join(key)
+            )

@@ -10,12 +10,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from millstream.errors import (
-    OvertakenError,
-    StoreAheadError,
-    StoreRestoredError,
-    StoreTakenError,
-)
+from millstream.errors import MillstreamError, fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +79,7 @@ def taken(held: Fence | None, driver: Driver, place: Place) -> Fence:
     driver that is at work.
 
     Raises:
-        StoreTakenError: Another dataset writes there.
+        STORE_TAKEN: Another dataset writes there.
         OvertakenError: A later driver was here already.
         StoreRestoredError: The store lacks batches.
         StoreAheadError: The store has batches of another checkpoint.
@@ -92,10 +87,16 @@ def taken(held: Fence | None, driver: Driver, place: Place) -> Fence:
     if held is None:
         return Fence(driver.writer, driver.epoch, driver.owner)
     if held.writer != driver.writer:
-        raise StoreTakenError(place.name, by=held.writer, writer=driver.writer, forget=place.forget)
+        raise fault(
+            "STORE_TAKEN",
+            store=place.name,
+            by=held.writer,
+            writer=driver.writer,
+            forget=place.forget,
+        )
     same_line = held.batch >= 0 and held.checkpoint == driver.checkpoint
     if same_line and held.epoch > driver.epoch:
-        raise OvertakenError(place.name, mine=driver.epoch, theirs=held.epoch)
+        raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
     hold_to_checkpoint(
         held,
         place,
@@ -125,11 +126,31 @@ def hold_to_checkpoint(
         StoreAheadError: The store has batches of another checkpoint.
     """
     other = held.batch >= 0 and held.checkpoint != query_id
-    facts = {"batch": held.batch, "checkpoint": checkpoint, "forget": place.forget}
     if other or held.batch > planned:
-        raise StoreAheadError(place.name, knows=planned, **facts)  # type: ignore[arg-type]
+        raise fault(
+            "STORE_AHEAD",
+            store=place.name,
+            batch=held.batch,
+            known="none" if planned < 0 else f"batches up to {planned}",
+            checkpoint=checkpoint,
+            forget=place.forget,
+        )
     if held.batch < committed:
-        raise StoreRestoredError(place.name, knows=committed, **facts)  # type: ignore[arg-type]
+        raise restored_fault(place, batch=held.batch, knows=committed, checkpoint=checkpoint)
+
+
+def restored_fault(
+    place: Place, *, batch: int, knows: int, checkpoint: str = "its checkpoint"
+) -> MillstreamError:
+    """Say that a store lacks batches which the checkpoint has committed."""
+    return fault(
+        "STORE_RESTORED",
+        store=place.name,
+        held="no batch" if batch < 0 else f"batches up to {batch}",
+        knows=knows,
+        checkpoint=checkpoint,
+        forget=place.forget,
+    )
 
 
 def lets_in(held: Fence | None, driver: Driver, turn: Turn, place: Place) -> bool:
@@ -140,16 +161,10 @@ def lets_in(held: Fence | None, driver: Driver, turn: Turn, place: Place) -> boo
         StoreRestoredError: The batch before this one is not there any more.
     """
     if held is not None and (held.owner, held.epoch) != (driver.owner, driver.epoch):
-        raise OvertakenError(place.name, mine=driver.epoch, theirs=held.epoch)
+        raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
     batch = -1 if held is None else held.batch
     if held is None or batch < turn.batch - 1:
-        raise StoreRestoredError(
-            place.name,
-            batch=batch,
-            knows=turn.batch - 1,
-            checkpoint="its checkpoint",
-            forget=place.forget,
-        )
+        raise restored_fault(place, batch=batch, knows=turn.batch - 1)
     return batch < turn.batch
 
 

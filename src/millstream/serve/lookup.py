@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import (
     CommandError,
-    LookupRefusedError,
-    NotServedError,
     StoreFailedError,
     StoreUnreachableError,
-    UnknownDatasetError,
+    closest,
+    fault,
+    listed,
 )
 from millstream.serve.lookup_values import from_python
 from millstream.serve.text import from_text
@@ -44,14 +44,17 @@ class Lookups:
         """Find a served answer by its name.
 
         Raises:
-            UnknownDatasetError: The app declares no such dataset.
-            NotServedError: It is in no store.
+            UNKNOWN_DATASET: The app declares no such dataset.
+            NOT_SERVED: It is in no store.
         """
         served = graph.served
         if name not in served:
             if name not in graph.datasets:
-                raise UnknownDatasetError(name, known=tuple(graph.datasets))
-            raise NotServedError(name, served=tuple(served))
+                known = graph.datasets
+                raise fault(
+                    "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
+                )
+            raise fault("NOT_SERVED", dataset=name, served=listed(served))
         place = (name, served[name])
         # Made and forgotten, if another thread was first: it has connected to nothing yet.
         return self._open.get(place) or self._open.setdefault(place, Served(*place))
@@ -75,8 +78,8 @@ class Served:
         """Give the row of a key; None if there is none.
 
         Raises:
-            LookupRefusedError: Other columns are given than those of the key.
-            LookupValueError: A value can be none of its column's.
+            LOOKUP_REFUSED: Other columns are given than those of the key.
+            LOOKUP_VALUE: A value can be none of its column's.
         """
         self._hold_to_key(tuple(key))
 
@@ -90,8 +93,8 @@ class Served:
         """Give the row of a key whose values are texts, such as in an address.
 
         Raises:
-            LookupRefusedError: Other columns are given than those of the key, or one twice.
-            LookupValueError: A text is no value of its column's type.
+            LOOKUP_REFUSED: Other columns are given than those of the key, or one twice.
+            LOOKUP_VALUE: A text is no value of its column's type.
         """
         self._hold_to_key([name for name, _ in given])
         texts = dict(given)
@@ -115,7 +118,15 @@ class Served:
 
     def _hold_to_key(self, given: Sequence[str]) -> None:
         if not self._sink.key or sorted(given) != sorted(self._sink.key):
-            raise LookupRefusedError(self._dataset, given=given, key=self._sink.key)
+            key = ", ".join(self._sink.key)
+            wanted = "give a value for each column of the key, and for no other"
+            raise fault(
+                "LOOKUP_REFUSED",
+                dataset=self._dataset,
+                given=listed(given),
+                has=f"its key is {key}" if key else "it has no key",
+                instead=wanted if key else "give the sink a key=[…]",
+            )
 
     def _key_of(self, reader: Reader) -> tuple[Column, ...]:
         return tuple(reader.columns[name] for name in self._sink.key)
@@ -170,7 +181,7 @@ class Served:
         if lacking := [name for name in self._sink.key if name not in reader.columns]:
             reader.close()
             why = f"what was served to it has no column {lacking[0]!r}, which is of the key now"
-            raise StoreFailedError(repr(self._dataset), why=why)
+            raise fault("STORE_FAILED", store=repr(self._dataset), why=why)
         return reader
 
 

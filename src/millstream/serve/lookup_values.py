@@ -8,7 +8,7 @@ from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from millstream.errors import LookupValueError
+from millstream.errors import fault
 from millstream.serve.shape import NESTED
 from millstream.serve.text import expected_of, from_text
 
@@ -25,7 +25,7 @@ def from_python(value: Any, column: Column, dataset: str) -> Any:
     """Give a value of the key as every store knows it, whatever kind of number or time it is.
 
     Raises:
-        LookupValueError: It can be no value of the column.
+        LOOKUP_VALUE: It can be no value of the column.
 
     >>> from millstream.serve.shape import Column
     >>> from_python(7.0, Column("n", "long"), "latest"), from_python(7, Column("x", "double"), "y")
@@ -39,9 +39,10 @@ def from_python(value: Any, column: Column, dataset: str) -> Any:
         return _TAKEN[kind](value, column, dataset)
     except (TypeError, ValueError, ArithmeticError):
         shown = value if isinstance(value, _SHOWN) or value is None else repr(value)
-        raise LookupValueError(
-            dataset,
+        raise fault(
+            "LOOKUP_VALUE",
             column=column.name,
+            dataset=dataset,
             type=column.type,
             value=shown,
             expected="bytes" if kind == "binary" else expected_of(column),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import StoreModeError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ def keyless_update(
     elif sink.newest_by:
         why = "newest_by chooses between rows with one key, and there is no key"
     if why:
-        yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+        yield fault("STORE_MODE", at=at, serve=serve, store=store, why=why, use=use)
 
 
 def unheld_order(
@@ -45,9 +45,11 @@ def unheld_order(
     if sink.newest_by and sink.delete_when:
         why = "a deleted row leaves nothing behind to compare newest_by with, so that an older row "
         use = "leave newest_by out, or keep the row and mark it as deleted in a column"
-        yield StoreModeError(store, serve=serve, why=f"{why}would bring it back", use=use, at=at)
+        yield fault(
+            "STORE_MODE", at=at, serve=serve, store=store, why=f"{why}would bring it back", use=use
+        )
     if mode == "complete" and (sink.newest_by or sink.delete_when):
         option = "newest_by" if sink.newest_by else "delete_when"
         why = f"mode='complete' replaces all rows, so that {option} has nothing to do"
         use = f"leave {option} out, or filter in the query"
-        yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+        yield fault("STORE_MODE", at=at, serve=serve, store=store, why=why, use=use)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
-from millstream.errors import KeyNotUniqueError, StoreAheadError, StoreRestoredError
+from millstream.errors import StoreAheadError, StoreRestoredError, fault
 from millstream.lake.enforce import Shape as TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication, moment
@@ -170,7 +170,7 @@ class Served:
         """Write a batch into every store that does not have it.
 
         Raises:
-            KeyNotUniqueError: A store is to have two rows for one key.
+            KEY_NOT_UNIQUE: A store is to have two rows for one key.
         """
         self._refuse_double_keys(staged, batch)
         self._inputs = inputs or {}
@@ -270,7 +270,13 @@ class Served:
         keys = {(*s.key, *((s.newest_by,) if s.newest_by else ())) for s in held}
         for key in keys if staged.files else ():
             if has_double(keys_of(staged.files, key).drop_null()):
-                raise KeyNotUniqueError(self.serve.name, key=key, batch=batch, at=self.serve.at)
+                raise fault(
+                    "KEY_NOT_UNIQUE",
+                    at=self.serve.at,
+                    batch=batch,
+                    table=self.serve.name,
+                    key=", ".join(key),
+                )
 
     def _is_added_to(self, sink: StoreSink) -> bool:
         is_log = isinstance(sink, LogSink) and sink.keeps_every_row

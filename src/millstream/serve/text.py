@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import LookupValueError
+from millstream.errors import fault
 from millstream.serve.shape import NESTED
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def from_text(text: str, column: Column, dataset: str) -> Any:
     """Read a value of a column, in the words in which an answer in JSON has it.
 
     Raises:
-        LookupValueError: It is none.
+        LOOKUP_VALUE: It is none.
 
     >>> from millstream.serve.shape import Column
     >>> from_text("7", Column("n", "long"), "latest")
@@ -42,8 +42,13 @@ def from_text(text: str, column: Column, dataset: str) -> Any:
     try:
         return read(text, column)
     except (ValueError, ArithmeticError, RecursionError):
-        raise LookupValueError(
-            dataset, column=column.name, type=column.type, value=text, expected=expected
+        raise fault(
+            "LOOKUP_VALUE",
+            column=column.name,
+            dataset=dataset,
+            type=column.type,
+            value=text,
+            expected=expected,
         ) from None
 
 

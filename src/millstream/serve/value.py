@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from millstream.errors import StoreFailedError
+from millstream.errors import fault
 from millstream.serve.shape import NESTED
 from millstream.serve.text import scaled
 
@@ -129,7 +129,7 @@ def row_from_store(
             row[column.name] = from_store(value, column)
         except (ValueError, ArithmeticError) as error:
             why = f"column {column.name!r} of the row cannot be read: {error}"
-            raise StoreFailedError(place.name, why=why) from error
+            raise fault("STORE_FAILED", store=place.name, why=why) from error
     return row
 
 

@@ -7,15 +7,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import (
-    Location,
-    MillstreamError,
-    ProfileFileError,
-    UnknownKeyError,
-    UnknownProfileError,
-    ValueRefusedError,
-    relative,
-)
+from millstream.errors import Location, MillstreamError, closest, fault, listed, relative
 from millstream.settings import DEFAULT_PROFILE, Setting, resolve_profile
 from millstream.settings.secret import has_variable
 
@@ -137,9 +129,16 @@ def read_profile(folder: Path, given: str | None = None) -> Profile:
     What is wrong with the file is among its `faults`; nothing is raised.
     """
     name, file = resolve_profile(given), find_file(folder)
+    if file is None and name.value == DEFAULT_PROFILE:
+        return Profile(name)
     if file is None:
-        unknown = UnknownProfileError(name.value, known=(), file=None)
-        return Profile(name, faults=() if name.value == DEFAULT_PROFILE else (unknown,))
+        unknown = fault(
+            "UNKNOWN_PROFILE",
+            name=name.value,
+            where=": there is no millstream.toml beside the app or above it",
+            instead=f"write a millstream.toml with [profile.{name.value}]",
+        )
+        return Profile(name, faults=(unknown,))
     try:
         text = file.read_text(encoding="utf-8")
         document = tomllib.loads(text)
@@ -173,7 +172,12 @@ class _Document:
             return Profile(name, self.file, faults=tuple(faults))
         if name.value not in (DEFAULT_PROFILE, *profiles):
             known = sorted({DEFAULT_PROFILE, *profiles})
-            unknown = UnknownProfileError(name.value, known=known, file=relative(str(self.file)))
+            unknown = fault(
+                "UNKNOWN_PROFILE",
+                name=name.value,
+                where=f" in {relative(str(self.file))}",
+                instead=f"{closest(name.value, known)}profiles are {listed(known)}",
+            )
             return Profile(name, self.file, faults=(unknown,))
         chosen = {} if name.value == DEFAULT_PROFILE else self._entries(name.value)
         return Profile(name, self.file, _inherited(self._entries(DEFAULT_PROFILE), chosen))
@@ -189,7 +193,15 @@ class _Document:
     def _faults(self, profiles: Any) -> Iterator[MillstreamError]:
         for key in self.content:
             if key != "profile":
-                yield UnknownKeyError(key, table=FILE, known=["profile"], at=self._at((key,)))
+                known = ["profile"]
+                yield fault(
+                    "UNKNOWN_KEY",
+                    at=self._at((key,)),
+                    key=key,
+                    table=FILE,
+                    nearest=closest(key, known),
+                    known=listed(known),
+                )
         if not isinstance(profiles, dict):
             yield self._refused(("profile",), profiles, "tables such as [profile.prod]")
             return
@@ -204,7 +216,14 @@ class _Document:
         key = path[-1]
         if key not in KEYS:
             table = ".".join(path[:-1])
-            yield UnknownKeyError(key, table=table, known=list(KEYS), at=self._at(path))
+            yield fault(
+                "UNKNOWN_KEY",
+                at=self._at(path),
+                key=key,
+                table=table,
+                nearest=closest(key, KEYS),
+                known=listed(KEYS),
+            )
         elif key in ("home", "master"):
             yield from self._text_fault(path, value)
         elif not isinstance(value, dict):
@@ -233,13 +252,24 @@ class _Document:
             if not name.startswith("spark."):
                 at = self._at((*path, *rest))
                 known = [f"spark.{name}"]
-                yield UnknownKeyError(name, table=".".join(path), known=known, at=at)
+                yield fault(
+                    "UNKNOWN_KEY",
+                    at=at,
+                    key=name,
+                    table=".".join(path),
+                    nearest=closest(name, known),
+                    known=listed(known),
+                )
             elif not isinstance(leaf, str | int | float):
                 yield self._refused((*path, *rest), leaf, "a text, a number or a boolean")
 
-    def _refused(self, path: Names, value: object, expected: str) -> ValueRefusedError:
-        return ValueRefusedError(
-            ".".join(path), got=got(value), expected=expected, at=self._at(path)
+    def _refused(self, path: Names, value: object, expected: str) -> MillstreamError:
+        return fault(
+            "VALUE_REFUSED",
+            at=self._at(path),
+            key=".".join(path),
+            got=got(value),
+            expected=expected,
         )
 
     def _at(self, path: Names) -> Location:
@@ -285,7 +315,9 @@ def _names(dotted: str) -> Names:
     return path
 
 
-def _unreadable(file: Path, error: Exception) -> ProfileFileError:
+def _unreadable(file: Path, error: Exception) -> MillstreamError:
     line = re.search(r" \(at line (\d+), column \d+\)$", str(error))
     why = str(error).removesuffix(line[0]) if line else str(error)
-    return ProfileFileError(why, at=Location(relative(str(file)), int(line[1]) if line else 1))
+    return fault(
+        "PROFILE_FILE", at=Location(relative(str(file)), int(line[1]) if line else 1), why=why
+    )

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
-from millstream.errors import ValueRefusedError, VariableMissingError, conceal
+from millstream.errors import conceal, fault, listed
 
 if TYPE_CHECKING:
     from millstream.errors import Location
@@ -88,16 +88,16 @@ def expand(text: str, *, key: str, at: Location) -> str:
     """Fill in the variables of a text.
 
     Raises:
-        ValueRefusedError: A `${` begins no variable.
-        VariableMissingError: A variable is not set and has no default.
+        VALUE_REFUSED: A `${` begins no variable.
+        VARIABLE_MISSING: A variable is not set and has no default.
     """
     found = [match for match in _VARIABLE.finditer(text) if not match[1]]
     if any(match[3] is None for match in found):
         expected = "${NAME} or ${NAME:-default}; a plain ${ is written $${"
-        raise ValueRefusedError(key, got=repr(text), expected=expected, at=at)
+        raise fault("VALUE_REFUSED", at=at, key=key, got=repr(text), expected=expected)
     values = {match[2]: os.environ.get(match[3]) or match[4] for match in found}
     if missing := [match[3] for match in found if values[match[2]] is None]:
-        raise VariableMissingError(key, names=missing, at=at)
+        raise fault("VARIABLE_MISSING", at=at, key=key, names=listed(missing))
     for written, value in values.items():
         conceal(value or "", written)
     expanded = _VARIABLE.sub(lambda match: match[1] or values[match[2]] or "", text)

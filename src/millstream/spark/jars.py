@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.errors import JarChecksumError, JarUnavailableError
+from millstream.errors import fault
 from millstream.spark.cache import cache_dir, exclusive
 from millstream.spark.java import find_java
 from millstream.spark.report import silent
@@ -52,8 +52,8 @@ def resolve(lock: Path = LOCK, *, report: Report = silent) -> tuple[Path, ...]:
     Offline once all are there. A jar is hashed when it is new or was touched, not at each start.
 
     Raises:
-        JarChecksumError: A jar is not what the lock says; it has been deleted.
-        JarUnavailableError: A jar is not in the cache and cannot be fetched.
+        JAR_CHECKSUM: A jar is not what the lock says; it has been deleted.
+        JAR_UNAVAILABLE: A jar is not in the cache and cannot be fetched.
     """
     jars = read_lock(lock)
     folder = _folder()
@@ -122,7 +122,13 @@ def _verify(jar: Jar, path: Path, stamps: _Stamps) -> None:
     actual = stamps.sha256(path)
     if actual != jar.sha256:
         path.unlink()
-        raise JarChecksumError(jar.coordinate, path=str(path), expected=jar.sha256, actual=actual)
+        raise fault(
+            "JAR_CHECKSUM",
+            coordinate=jar.coordinate,
+            actual=actual,
+            expected=jar.sha256,
+            path=str(path),
+        )
 
 
 def _fetch(jars: Sequence[Jar], folder: Path, *, report: Report) -> None:
@@ -140,8 +146,11 @@ def _fetch(jars: Sequence[Jar], folder: Path, *, report: Report) -> None:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text("".join(told))
             named = [jar for jar in absent if f"{_ivy_name(jar)}: not found" in "".join(told)]
-            raise JarUnavailableError(
-                [jar.coordinate for jar in named or absent], folder=str(folder), log=str(log)
+            raise fault(
+                "JAR_UNAVAILABLE",
+                coordinates=", ".join(jar.coordinate for jar in named or absent),
+                folder=str(folder),
+                log=str(log),
             )
         for jar in jars:
             (fetched / jar.file_name).replace(folder / jar.file_name)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.errors import JavaMissingError, JavaVersionError
+from millstream.errors import fault
 from millstream.spark.cache import cache_dir
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def find_java() -> Java:
     is the user's word: a wrong one is reported, never passed over.
 
     Raises:
-        JavaMissingError: There is no Java on this machine.
-        JavaVersionError: There is one, but Spark cannot run on it.
+        JAVA_MISSING: There is no Java on this machine.
+        JAVA_VERSION: There is one, but Spark cannot run on it.
     """
     unsuitable: Java | None = None
     for home, origin in _homes():
@@ -74,9 +74,17 @@ def find_java() -> Java:
         if int(java.version.split(".")[0]) in SUPPORTED:
             return java
         unsuitable = unsuitable or java
+    versions = " or ".join(str(version) for version in SUPPORTED)
     if unsuitable:
-        raise JavaVersionError(unsuitable.version, home=str(unsuitable.home), supported=SUPPORTED)
-    raise JavaMissingError(supported=SUPPORTED, java_home=os.environ.get("JAVA_HOME"))
+        raise fault(
+            "JAVA_VERSION",
+            version=unsuitable.version,
+            home=str(unsuitable.home),
+            versions=versions,
+        )
+    said = os.environ.get("JAVA_HOME")
+    where = f"at JAVA_HOME={said!r}" if said else "on this machine"
+    raise fault("JAVA_MISSING", versions=versions, where=where)
 
 
 def _homes() -> Iterator[tuple[Path, str]]:

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import ForeignSessionError, SparkStartError
+from millstream.errors import fault
 from millstream.settings.secret import Secret, revealed
 from millstream.spark.archive import archive_flags, make_archive
 from millstream.spark.cache import cache_dir
@@ -71,8 +71,8 @@ def open_session(
     and a closed terminal reach Python only.
 
     Raises:
-        ForeignSessionError: Another Spark session runs in this process.
-        SparkStartError: Spark does not start.
+        FOREIGN_SESSION: Another Spark session runs in this process.
+        SPARK_START: Spark does not start.
     """
     if running := _running_session(conf or {}):
         return running
@@ -142,7 +142,7 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
         spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
     except (PySparkException, Py4JError) as error:
         cause = str(getattr(error, "java_exception", error))
-        raise SparkStartError(cause.partition("\n")[0], log=str(log)) from error
+        raise fault("SPARK_START", reason=cause.partition("\n")[0], log=str(log)) from error
     finally:
         # Spark's own handler cancels all jobs; what Ctrl-C means is for the caller to say.
         if threading.current_thread() is threading.main_thread():
@@ -227,7 +227,7 @@ def _running_session(conf: Mapping[str, str]) -> SparkSession | None:
     if context is None:
         return None
     if context.getConf().get(MARK) is None:
-        raise ForeignSessionError(context.appName or "")
+        raise fault("FOREIGN_SESSION", name=context.appName or "")
     spark = SparkSession(context)
     for key, value in conf.items():
         if spark.conf.isModifiable(key):

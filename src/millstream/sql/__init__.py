@@ -21,12 +21,12 @@ def query(home: Home, text: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]
     It can read the tables of the home, and nothing else: no files, no network.
 
     Raises:
-        SqlSyntaxError: It cannot be read.
-        SqlNotReadingError: It is not one reading statement.
-        SqlNotTranslatedError: Only Spark can answer it.
-        UnknownTableError: It names a table that is not there.
-        UnknownColumnError: It names a column that is not there.
-        SqlFailedError: It stops at a value.
+        SQL_SYNTAX: It cannot be read.
+        SQL_NOT_READING: It is not one reading statement.
+        SQL_NOT_TRANSLATED: Only Spark can answer it.
+        UNKNOWN_TABLE: It names a table that is not there.
+        UNKNOWN_COLUMN: It names a column that is not there.
+        SQL_FAILED: It stops at a value.
     """
     # Imported while another process translates, if one was begun.
     from millstream.sql.ask import ask

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import UnknownColumnError
-from millstream.sql.refusal import place, refuse
+from millstream.sql.refusal import refuse, unknown_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +28,8 @@ def numbered(key: exp.Expr, answers: Sequence[tuple[str, Typed]]) -> Typed | Non
     if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdigit():
         return None
     if not 1 <= int(key.name) <= len(answers):
-        raise UnknownColumnError(key.name, known=[name for name, _ in answers], at=place(key))
+        known = [name for name, _ in answers]
+        raise unknown_column(key.name, known, key)
     return answers[int(key.name) - 1][1]
 
 

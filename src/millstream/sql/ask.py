@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from millstream.errors import SqlFailedError, SqlNotTranslatedError
+from millstream.errors import MillstreamError, fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ def ask(question: Callable[[], Question]) -> tuple[tuple[str, ...], list[tuple[A
     The question is asked for when all that does not depend on it is ready.
 
     Raises:
-        SqlNotTranslatedError: DuckDB does not understand what was made of the query.
-        SqlFailedError: It stops at a value.
+        SQL_NOT_TRANSLATED: DuckDB does not understand what was made of the query.
+        SQL_FAILED: It stops at a value.
     """
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -44,12 +44,12 @@ def _confine(connection: duckdb.DuckDBPyConnection, question: Question) -> None:
         connection.execute(f"CREATE TEMP VIEW {view} AS {text}")
 
 
-def _explained(error: duckdb.Error) -> SqlFailedError | SqlNotTranslatedError:
+def _explained(error: duckdb.Error) -> MillstreamError:
     from millstream.sql.cast import UNSURE
 
     cause = str(error).partition(": ")[2].splitlines()[0]
     if cause.startswith(UNSURE):
-        return SqlNotTranslatedError(cause.removeprefix(UNSURE))
+        return fault("SQL_NOT_TRANSLATED", construct=cause.removeprefix(UNSURE))
     if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
-        return SqlNotTranslatedError(cause)
-    return SqlFailedError(cause=cause)
+        return fault("SQL_NOT_TRANSLATED", construct=cause)
+    return fault("SQL_FAILED", cause=cause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import SparkRefusedSqlError
+from millstream.errors import fault, listed
 from millstream.sql.frontier import COLUMNS, FRONTIER, frontier_rows
 from millstream.sql.parse import verify_reads
 
@@ -22,8 +22,8 @@ def query_with_spark(
     """Answer a query with Spark; give the column names and the rows.
 
     Raises:
-        SqlNotReadingError: It is not one reading statement.
-        SparkRefusedSqlError: Spark does not answer it.
+        SQL_NOT_READING: It is not one reading statement.
+        SPARK_REFUSED_SQL: Spark does not answer it.
     """
     verify_reads(text)
     register(spark, home, [name for name in home.tables if name.lower() in text.lower()])
@@ -51,13 +51,15 @@ def answer(
     """Answer a query on tables that Spark knows.
 
     Raises:
-        SparkRefusedSqlError: Spark does not answer it.
+        SPARK_REFUSED_SQL: Spark does not answer it.
     """
     from pyspark.errors import PySparkException
 
     try:
         found = spark.sql(text.strip().rstrip(";")).toArrow()
     except PySparkException as error:
-        raise SparkRefusedSqlError(cause=str(error).strip().splitlines()[0], known=known) from error
+        raise fault(
+            "SPARK_REFUSED_SQL", cause=str(error).strip().splitlines()[0], known=listed(known)
+        ) from error
     columns = [column.to_pylist(maps_as_pydicts="strict") for column in found.columns]
     return tuple(found.column_names), list(zip(*columns, strict=True))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import AmbiguousColumnError, UnknownColumnError
+from millstream.errors import fault
 from millstream.sql.call import Call
 from millstream.sql.cast import cast
 from millstream.sql.function import FUNCTIONS
 from millstream.sql.like import like, regexp_like
 from millstream.sql.reckon import reckon
-from millstream.sql.refusal import place, refuse
+from millstream.sql.refusal import place, refuse, unknown_column
 from millstream.sql.scope import Scope, Typed
 from millstream.sql.types import (
     BOOLEAN,
@@ -81,8 +81,8 @@ class Expressions:
         """Translate an expression.
 
         Raises:
-            SqlNotTranslatedError: It is not known to mean the same in DuckDB.
-            UnknownColumnError: It names a column that is not there.
+            SQL_NOT_TRANSLATED: It is not known to mean the same in DuckDB.
+            UNKNOWN_COLUMN: It names a column that is not there.
         """
         known = {"this", "expression", "expressions"} | _ARGUMENTS.get(type(node), set())
         if any(value and key not in known for key, value in node.args.items()):
@@ -139,7 +139,7 @@ class Expressions:
         for used in (2, 1) if len(names) > 1 else (1,):
             found = scope.find(names[used - 1], names[0] if used == 2 else None)
             if len(found) > 1:
-                raise AmbiguousColumnError(".".join(names[:used]), at=place(node))
+                raise fault("AMBIGUOUS_COLUMN", at=place(node), name=".".join(names[:used]))
             if found:
                 value = found[0]
                 for part in names[used:]:
@@ -147,7 +147,9 @@ class Expressions:
                 if not value.type.is_known:
                     refuse(node, f"type {value.type} of column {names[-1]!r}")
                 return value
-        raise UnknownColumnError(".".join(names), known=scope.names(), at=place(node))
+        asked = ".".join(names)
+        known = scope.names()
+        raise unknown_column(asked, known, node)
 
     def _identifier(self, node: exp.Identifier, scope: Scope) -> Typed:
         return self._column(exp.column(node.copy()), scope)
@@ -166,7 +168,8 @@ class Expressions:
                 key = own.replace("'", "''")
                 text = f"struct_extract({value.text}, '{key}')"
                 return Typed(f"seen({text})" if kind.kind in ("float", "double") else text, kind)
-        raise UnknownColumnError(name, known=[own for own, _ in value.type.parts], at=place(node))
+        known = [own for own, _ in value.type.parts]
+        raise unknown_column(name, known, node)
 
     def _literal(self, node: exp.Literal, scope: Scope) -> Typed:  # noqa: ARG002
         return literal(node)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import UnknownColumnError
+from millstream.errors import closest, fault, listed
 from millstream.sql.refusal import place, refuse
 from millstream.sql.scope import Column, Relation, Scope, Typed
 
@@ -27,8 +27,8 @@ def join_relations(
     """Join two relations.
 
     Raises:
-        SqlNotTranslatedError: Only Spark can answer it.
-        UnknownColumnError: USING, or ON, names a column that is not there.
+        SQL_NOT_TRANSLATED: Only Spark can answer it.
+        UNKNOWN_COLUMN: USING, or ON, names a column that is not there.
     """
     method, side, kind = _words(join)
     if method not in ("", "NATURAL") or kind not in _KINDS:
@@ -77,7 +77,13 @@ def _first(name: exp.Expr, relation: Relation) -> Column:
         if column.is_named(name.name):
             return column
     known = [column.name for column in relation.columns]
-    raise UnknownColumnError(name.name, known=known, at=place(name))
+    raise fault(
+        "UNKNOWN_COLUMN",
+        at=place(name),
+        name=name.name,
+        nearest=closest(name.name, known),
+        known=listed(set(known)),
+    )
 
 
 def _equal(pair: Pair, join: exp.Join, expressions: Expressions) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from millstream.errors import TableNotTranslatedError
+from millstream.errors import fault, listed
 from millstream.sql.call import literal
 from millstream.sql.types import Type, quoted
 
@@ -37,7 +37,7 @@ class LiveTable:
         """Read the log of a table.
 
         Raises:
-            TableNotTranslatedError: It has deletion vectors, column mapping or the like.
+            TABLE_NOT_TRANSLATED: It has deletion vectors, column mapping or the like.
         """
         table = DeltaTable(str(path), version=version)
         _verify(name, table)
@@ -46,7 +46,7 @@ class LiveTable:
         if strange := [
             f"type {kind} of {column!r}" for column, kind in columns if not kind.is_known
         ]:
-            raise TableNotTranslatedError(name, features=strange)
+            raise fault("TABLE_NOT_TRANSLATED", table=name, features=listed(strange))
         partitions = tuple(table.metadata().partition_columns)
         groups = _groups(name, path, table, partitions)
         files = tuple(file for group in groups.values() for file in group)
@@ -58,7 +58,7 @@ def _verify(name: str, table: DeltaTable) -> None:
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
         asked.add("columnMapping")
     if asked:
-        raise TableNotTranslatedError(name, features=sorted(asked))
+        raise fault("TABLE_NOT_TRANSLATED", table=name, features=listed(asked))
 
 
 def _groups(
@@ -71,7 +71,9 @@ def _groups(
     groups = defaultdict(list)
     for number, file in enumerate(paths):
         if ":/" in file:
-            raise TableNotTranslatedError(name, features=["files outside of its folder"])
+            raise fault(
+                "TABLE_NOT_TRANSLATED", table=name, features=listed(["files outside of its folder"])
+            )
         groups[tuple(column[number] for column in values)].append(str(path / unquote(file)))
     return dict(groups)
 

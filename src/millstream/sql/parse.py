@@ -10,10 +10,11 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millstream.errors import Location, SqlNotReadingError, SqlSyntaxError
+from millstream.errors import Location, fault
 from millstream.sql.refusal import refuse
 
 _READING = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+_SPARKS = "write it in Spark's SQL, on one table or more"
 _BEGINNINGS = ("(", "FROM", "SELECT", "VALUES", "WITH")
 _SPECIAL = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST")
 """Functions whose arguments are not just a list."""
@@ -37,9 +38,9 @@ def parse(text: str) -> exp.Expr:
     """Read one reading statement.
 
     Raises:
-        SqlSyntaxError: It cannot be read.
-        SqlNotReadingError: It is something else.
-        SqlNotTranslatedError: It has a parameter.
+        SQL_SYNTAX: It cannot be read.
+        SQL_NOT_READING: It is something else.
+        SQL_NOT_TRANSLATED: It has a parameter.
     """
     tokens = verify_reads(text)
     try:
@@ -48,10 +49,11 @@ def parse(text: str) -> exp.Expr:
         [first, *_] = error.errors
         cause = str(first["description"]).partition(" but got <")[0]
         at = Location("query", first["line"], first["col"])
-        raise SqlSyntaxError(cause=f"{cause}, near {first['highlight']!r}", at=at) from error
+        why = f"{cause}, near {first['highlight']!r}"
+        raise fault("SQL_SYNTAX", at=at, cause=why, instead=_SPARKS) from error
     [statement] = statements
     if not isinstance(statement, _READING):
-        raise SqlNotReadingError(got=statement.key.upper())
+        raise fault("SQL_NOT_READING", got=statement.key.upper())
     if parameter := statement.find(exp.Parameter, exp.Placeholder):
         refuse(parameter, "a parameter")
     return statement
@@ -61,33 +63,35 @@ def verify_reads(text: str) -> list[Token]:
     """Make sure that a text is one statement and reads, as far as words tell; give the words.
 
     Raises:
-        SqlSyntaxError: It is empty or not UTF-8, has `@` in it, or a string that does not end.
-        SqlNotReadingError: It is several statements, or one that writes.
+        SQL_SYNTAX: It is empty or not UTF-8, has `@` in it, or a string that does not end.
+        SQL_NOT_READING: It is several statements, or one that writes.
     """
     _verify_utf8(text)
     try:
         tokens = _Dialect().tokenize(text)
     except SqlglotError as error:
-        raise SqlSyntaxError(cause=str(error).splitlines()[0]) from error
+        cause = str(error).splitlines()[0]
+        raise fault("SQL_SYNTAX", cause=cause, instead=_SPARKS) from error
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise SqlSyntaxError(cause="it is empty")
+        raise fault("SQL_SYNTAX", cause="it is empty", instead=_SPARKS)
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-        raise SqlNotReadingError(got="several statements")
+        raise fault("SQL_NOT_READING", got="several statements")
     for token in tokens:
         is_writing = token.token_type == TokenType.INSERT or token.text.upper() == "INSERT"
         if is_writing and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
-            raise SqlNotReadingError(got="INSERT")
+            raise fault("SQL_NOT_READING", got="INSERT")
         if token.token_type == TokenType.PARAMETER and token.text == "@":
-            raise SqlSyntaxError(
-                cause="Spark's SQL has no @",
-                fix="ask for a version of a table with orders VERSION AS OF 3, "
-                "or with orders TIMESTAMP AS OF '2026-01-31 12:00:00'",
+            raise fault(
+                "SQL_SYNTAX",
                 at=Location("query", token.line, token.col),
+                cause="Spark's SQL has no @",
+                instead="ask for a version of a table with orders VERSION AS OF 3, "
+                "or with orders TIMESTAMP AS OF '2026-01-31 12:00:00'",
             )
     if tokens[0].text.upper() not in _BEGINNINGS:
-        raise SqlNotReadingError(got=tokens[0].text.upper())
+        raise fault("SQL_NOT_READING", got=tokens[0].text.upper())
     return [_as_name(token, second) for token, second in zip_longest(tokens, tokens[2:])]
 
 
@@ -97,10 +101,11 @@ def _verify_utf8(text: str) -> None:
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         column = error.start - text.rfind("\n", 0, error.start)
-        raise SqlSyntaxError(
-            cause="it is not UTF-8",
-            fix="send the query as UTF-8",
+        raise fault(
+            "SQL_SYNTAX",
             at=Location("query", line, column),
+            cause="it is not UTF-8",
+            instead="send the query as UTF-8",
         ) from error
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from millstream.errors import Location, SqlNotTranslatedError
+from millstream.errors import Location, MillstreamError, closest, fault, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlglot import exp
 
 
@@ -20,6 +22,13 @@ def place(node: exp.Expr) -> Location | None:
     return None
 
 
+def unknown_column(name: str, known: Sequence[str], node: exp.Expr) -> MillstreamError:
+    """Say that a query names a column that is not there."""
+    columns = listed(set(known))
+    nearest = closest(name, known)
+    return fault("UNKNOWN_COLUMN", at=place(node), name=name, nearest=nearest, known=columns)
+
+
 def refuse(node: exp.Expr, what: str = "") -> NoReturn:
     """Say that only Spark can answer this."""
-    raise SqlNotTranslatedError(what or node.sql("spark"), at=place(node))
+    raise fault("SQL_NOT_TRANSLATED", at=place(node), construct=what or node.sql("spark"))

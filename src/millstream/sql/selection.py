@@ -40,9 +40,9 @@ class Selection:
         """Translate it.
 
         Raises:
-            SqlNotTranslatedError: Only Spark can answer it.
-            UnknownColumnError: It names a column that is not there.
-            UnknownTableError: It names a table that is not there.
+            SQL_NOT_TRANSLATED: Only Spark can answer it.
+            UNKNOWN_COLUMN: It names a column that is not there.
+            UNKNOWN_TABLE: It names a table that is not there.
         """
         node = self._node
         for key, value in node.args.items():

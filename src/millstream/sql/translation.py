@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import Location, SqlNotTranslatedError, UnknownTableError
+from millstream.errors import Location, closest, fault, listed
 from millstream.lake.travel import existing_version, version_as_of
 from millstream.sql.frontier import FRONTIER, frontier_table
 from millstream.sql.function import MACROS
@@ -27,11 +27,11 @@ def translate(home: Home, text: str) -> Question:
     """Translate a query over the tables of a home.
 
     Raises:
-        SqlSyntaxError: It cannot be read.
-        SqlNotReadingError: It is not one reading statement.
-        SqlNotTranslatedError: Only Spark can answer it.
-        UnknownTableError: It names a table that is not there.
-        UnknownColumnError: It names a column that is not there.
+        SQL_SYNTAX: It cannot be read.
+        SQL_NOT_READING: It is not one reading statement.
+        SQL_NOT_TRANSLATED: Only Spark can answer it.
+        UNKNOWN_TABLE: It names a table that is not there.
+        UNKNOWN_COLUMN: It names a column that is not there.
     """
     tables = _Tables(home)
     try:
@@ -39,7 +39,7 @@ def translate(home: Home, text: str) -> Question:
         answer = Queries(tables).translate(statement)
     except RecursionError as error:
         what = "a query nested this deeply"
-        raise SqlNotTranslatedError(what, at=Location("query", 1, 1)) from error
+        raise fault("SQL_NOT_TRANSLATED", at=Location("query", 1, 1), construct=what) from error
     for name, kind in answer.columns:
         if not kind.is_known:
             refuse(statement, f"column {name!r}, which is of type {kind}")
@@ -76,7 +76,13 @@ class _Tables:
         name = {known.lower(): known for known in self.home.tables}.get(table.name.lower())
         if name is None or table.args.get("db"):
             written = ".".join(part.name for part in table.parts)
-            raise UnknownTableError(written, known=self.home.tables, at=place(table))
+            raise fault(
+                "UNKNOWN_TABLE",
+                at=place(table),
+                name=written,
+                nearest=closest(written, self.home.tables),
+                known=listed(self.home.tables),
+            )
         key = (name, self._version(name, table))
         if key not in self.opened:
             live = LiveTable.open(name, self.home.existing(name), key[1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.errors import AvroColumnError, AvroSchemaError, SchemaError
+from millstream.errors import SchemaError, fault
 from millstream.model.avro import AvroSchemas, AvroTextError, parse_avro, resolve
 from millstream.model.schema import Schema
 from millstream.settings.secret import revealed
@@ -62,7 +62,7 @@ def avro_faults(
 ) -> Iterator[MillstreamError]:
     """Schemas that cannot be read, and columns that they cannot give."""
     for option, why in files.faults:
-        yield AvroSchemaError(why, option=option, source=source, at=at)
+        yield fault("AVRO_SCHEMA", at=at, source=source, option=option, why=why)
     if files.schemas is None:
         return
     try:
@@ -71,13 +71,17 @@ def avro_faults(
         return
     for _, writer in files.schemas.writers:
         for column in resolve(writer, files.schemas.reader, schema)[1]:
-            yield AvroColumnError(
-                column.column,
+            instead = "declare it as it is written, or leave it out"
+            if column.can_default:
+                instead = "leave it out, or give avro.reader: a schema with a default for it"
+            yield fault(
+                "AVRO_COLUMN",
+                at=at,
+                column=column.column,
                 source=source,
                 schema=writer.origin,
                 why=column.why,
-                can_default=column.can_default,
-                at=at,
+                instead=instead,
             )
 
 

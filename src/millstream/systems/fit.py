@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import (
-    StoreColumnMissingError,
-    StoreColumnRequiredError,
-    StoreColumnTypeError,
-    StoreKeyError,
-)
+from millstream.errors import fault
 from millstream.systems import relational as sql
 
 if TYPE_CHECKING:
@@ -46,22 +41,29 @@ def columns_to_add(
     """Hold an answer to a table; name the columns that the table lacks.
 
     Raises:
-        StoreColumnTypeError: A column cannot hold what the answer has for it.
-        StoreColumnMissingError: The table lacks a column, and evolution was not asked for.
-        StoreColumnRequiredError: The table wants a column that the answer lacks.
+        STORE_COLUMN_TYPE: A column cannot hold what the answer has for it.
+        STORE_COLUMN_MISSING: The table lacks a column, and evolution was not asked for.
+        STORE_COLUMN_REQUIRED: The table wants a column that the answer lacks.
     """
     at, store = shape.at, place.name
     for name, column in wanted.items():
         if name in held and held[name].kind not in column.fits:
             got = held[name].type
-            raise StoreColumnTypeError(store, column=name, got=got, expected=column.fits, at=at)
+            raise fault(
+                "STORE_COLUMN_TYPE",
+                at=at,
+                store=store,
+                column=name,
+                got=got,
+                expected=" or ".join(column.fits),
+            )
     lacking = [name for name in wanted if name not in held]
     if lacking and not shape.evolve:
         kind = wanted[lacking[0]].type
-        raise StoreColumnMissingError(store, column=lacking[0], type=kind, at=at)
+        raise fault("STORE_COLUMN_MISSING", at=at, store=store, column=lacking[0], type=kind)
     for name, there in held.items():
         if name not in wanted and there.is_wanted:
-            raise StoreColumnRequiredError(store, column=name, at=at)
+            raise fault("STORE_COLUMN_REQUIRED", at=at, store=store, column=name)
     return lacking
 
 
@@ -69,9 +71,15 @@ def hold_to_key(indexes: Iterable[set[str]], shape: Shape, place: Place, table: 
     """Make sure that a table holds its rows to the key.
 
     Raises:
-        StoreKeyError: No unique index is on exactly these columns.
+        STORE_KEY: No unique index is on exactly these columns.
     """
     if not any(index == set(shape.key) for index in indexes):
         name = sql.quoted("_".join((shape.dataset, *shape.key)))
         statement = f"`CREATE UNIQUE INDEX {name} ON {table} ({sql.listed(shape.key)})`"
-        raise StoreKeyError(place.name, key=shape.key, statement=statement, at=shape.at)
+        raise fault(
+            "STORE_KEY",
+            at=shape.at,
+            store=place.name,
+            key=", ".join(shape.key),
+            statement=statement,
+        )

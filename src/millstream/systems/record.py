@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast
 
-from millstream.errors import FormatRefusedError
+from millstream.errors import closest, fault
 from millstream.model.dataset import Codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from millstream.errors import Location, MillstreamError
 
 FORMATS = ("json", "csv", "text")
+
+
+def format_fault(dataset: str, got: str, allowed: Sequence[str], at: Location) -> MillstreamError:
+    """Refuse a format that a connector does not know."""
+    return fault(
+        "FORMAT_REFUSED",
+        at=at,
+        dataset=dataset,
+        got=got,
+        nearest=closest(got, allowed),
+        allowed=", ".join(allowed),
+    )
 
 
 class Records:
@@ -33,7 +45,7 @@ class Records:
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A format that does not exist."""
         if self.format not in FORMATS:
-            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+            yield format_fault(f"source {source!r}", self.format, FORMATS, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Nothing to try: records come when the app runs."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import UnknownInScriptError
+from millstream.errors import closest, fault, listed
 from millstream.model.dataset import Codec
 from millstream.model.schema import Atom, Schema
 from millstream.systems.memory.source import Memory
@@ -65,7 +65,7 @@ class Arrivals:
         """Write a row as a record.
 
         Raises:
-            UnknownInScriptError: The source has no such column.
+            UNKNOWN_IN_SCRIPT: The source has no such column.
         """
         fields = {field.name: field.type for field in Schema.parse(self.schema).fields}
         row: dict[str, Any] = {}
@@ -74,8 +74,13 @@ class Arrivals:
             if given == EVENT_TIME and given not in fields and source.event_time:
                 name = source.event_time
             if name not in fields:
-                raise UnknownInScriptError(
-                    "column", given, owner=f"source {source.name!r}", known=tuple(fields)
+                raise fault(
+                    "UNKNOWN_IN_SCRIPT",
+                    owner=f"source {source.name!r}",
+                    kind="column",
+                    name=given,
+                    nearest=closest(given, fields),
+                    known=listed(fields),
                 )
             moment = fields[name] in (Atom.TIMESTAMP, Atom.TIMESTAMP_NTZ)
             row[name] = _text(on_day(value, day)) if moment else value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from millstream.crash import POINTS
-from millstream.errors import CrashNotReachedError, RowsOfNoSourceError, UnknownInScriptError
+from millstream.errors import CrashNotReachedError, closest, fault, listed
 from millstream.model.duration import parse_duration
 from millstream.plan import plan_fenced
 from millstream.testing.arrival import EVENT_TIME, on_day
@@ -107,18 +107,29 @@ def arrivals_of(graph: Graph, rows: Rows | Sequence[Record]) -> tuple[Arrival, .
     """Say when each row is due: at its event time.
 
     Raises:
-        RowsOfNoSourceError: The rows do not say whose they are.
-        UnknownInScriptError: The app has no such source.
+        ROWS_OF_NO_SOURCE: The rows do not say whose they are.
+        UNKNOWN_IN_SCRIPT: The app has no such source.
     """
     sources = {source.name: source for source in graph.sources}
     if not isinstance(rows, dict):
         if len(sources) != 1:
-            raise RowsOfNoSourceError(graph.app, sources=tuple(sources))
+            raise fault(
+                "ROWS_OF_NO_SOURCE",
+                app=graph.app,
+                count=len(sources),
+                sources=listed(sources),
+            )
         rows = {next(iter(sources)): rows}  # type: ignore[dict-item]
     for name in rows:
         if name not in sources:
-            owner = f"app {graph.app!r}"
-            raise UnknownInScriptError("source", name, owner=owner, known=tuple(sources))
+            raise fault(
+                "UNKNOWN_IN_SCRIPT",
+                owner=f"app {graph.app!r}",
+                kind="source",
+                name=name,
+                nearest=closest(name, sources),
+                known=listed(sources),
+            )
     return tuple(Arrival(n, record, _due(sources[n], record)) for n in rows for record in rows[n])
 
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Row
 
 from millstream.build.build import build
-from millstream.errors import NotDeterministicError
+from millstream.errors import fault
 from millstream.lake.table import rows_let_in
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
@@ -108,7 +108,14 @@ class Oracle:
             first, second = (
                 next(iter(_rows(rows)), "nothing") for rows in (one - other, other - one)
             )
-            raise NotDeterministicError(name, one=str(first), other=str(second), at=table.at)
+            raise fault(
+                "NOT_DETERMINISTIC",
+                at=table.at,
+                table=name,
+                one=str(first),
+                other=str(second),
+                shown="",
+            )
 
     def _computed(self, name: str, *, backwards: bool = False) -> DataFrame:
         dataset = self._graph.datasets[name]

@@ -71,7 +71,7 @@ def assert_prefix_consistent(
         spark: The session to use; by default the one that is open, or a new one.
 
     Raises:
-        NotPrefixConsistentError: A run shows a difference; the shortest script found is in it.
+        NOT_PREFIX_CONSISTENT: A run shows a difference; the shortest script found is in it.
         NotDeterministicError: A function gives other rows for the same rows.
     """
     app.raise_faults(places=False)

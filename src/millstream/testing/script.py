@@ -6,15 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from millstream.crash import POINTS, armed, hold_to_points
-from millstream.errors import (
-    ClockBackwardsError,
-    CrashNotReachedError,
-    DriverDeadError,
-    NotDeterministicError,
-    NotPrefixConsistentError,
-    UnknownInScriptError,
-)
+from millstream.crash import armed, hold_to_points
+from millstream.errors import MillstreamError, NotDeterministicError, closest, fault, listed
 from millstream.lake.delta import facts_of
 from millstream.lake.lease import Lease
 from millstream.model.dataset import VERDICTS, Source
@@ -34,7 +27,7 @@ from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import Row, SparkSession
 
@@ -132,9 +125,9 @@ class Script:
         try:
             passed = parse_duration(by) if isinstance(by, str) else by
         except ValueError:
-            raise ClockBackwardsError(str(by)) from None
+            raise fault("CLOCK_BACKWARDS", by=str(by)) from None
         if passed < timedelta():
-            raise ClockBackwardsError(str(by))
+            raise fault("CLOCK_BACKWARDS", by=str(by))
         self._clock.advance(passed)
         self.transcript.did(f"advance({str(by)!r})")
 
@@ -146,7 +139,7 @@ class Script:
             query: Whose batch it is; by default the first that comes by.
 
         Raises:
-            UnknownCrashPointError: There is no such point.
+            UNKNOWN_CRASH_POINT: There is no such point.
             CrashNotReachedError: The batch did not come by it.
         """
         if after is not None:
@@ -186,9 +179,7 @@ class Script:
     def table(self, name: str) -> Held:
         """A table, a quarantine or a landed source, to look at."""
         if name not in self._home.tables:
-            raise UnknownInScriptError(
-                "table", name, owner=f"app {self._graph.app!r}", known=self._home.tables
-            )
+            raise self._unknown("table", name, self._home.tables)
         return Held(self._home, name)
 
     def verdicts(self, source: str) -> dict[str, int]:
@@ -201,24 +192,32 @@ class Script:
         """Hold every table to the batch answer over what has landed.
 
         Raises:
-            NotPrefixConsistentError: A table differs.
+            NOT_PREFIX_CONSISTENT: A table differs.
             NotDeterministicError: A function gives other rows for the same rows.
         """
         self.transcript.did("assert_consistent()")
         if found := self._judged(Oracle.differences):
             told = [str(difference) for difference in found]
-            raise NotPrefixConsistentError(told, script=self.transcript.as_test())
+            raise fault(
+                "NOT_PREFIX_CONSISTENT",
+                differences="\n  ".join(told),
+                script=self.transcript.as_test(),
+            )
 
     def assert_frontiers(self) -> None:
         """Hold the frontiers of all versions to the rows: none went back, none was passed.
 
         Raises:
-            NotPrefixConsistentError: A table was not as complete as it said.
+            NOT_PREFIX_CONSISTENT: A table was not as complete as it said.
         """
         self.transcript.did("assert_frontiers()")
         told = [untruth for name in self._home.tables for untruth in untruths(self._home, name)]
         if told:
-            raise NotPrefixConsistentError(told, script=self.transcript.as_test())
+            raise fault(
+                "NOT_PREFIX_CONSISTENT",
+                differences="\n  ".join(told),
+                script=self.transcript.as_test(),
+            )
 
     def assert_deterministic(self) -> None:
         """Hold every table to give the same rows for the same rows, in whatever order they come.
@@ -233,7 +232,14 @@ class Script:
         try:
             return judge(Oracle(self._graph, self._spark, self._home))
         except NotDeterministicError as error:
-            raise error.shown_by(self.transcript.as_test()) from None
+            raise fault(
+                "NOT_DETERMINISTIC",
+                at=error.at,
+                table=error.facts["table"],
+                one=error.facts["one"],
+                other=error.facts["other"],
+                shown=f"\nThis script shows it:\n\n{self.transcript.as_test()}",
+            ) from None
 
     def _take_in(self, verb: str, *, everything: bool) -> None:
         runner = self._alive(verb)
@@ -251,12 +257,20 @@ class Script:
         self._ticked[name] = self.now
         return True
 
+    def _unknown(self, kind: str, name: str, known: Iterable[str]) -> MillstreamError:
+        return fault(
+            "UNKNOWN_IN_SCRIPT",
+            owner=f"app {self._graph.app!r}",
+            kind=kind,
+            name=name,
+            nearest=closest(name, known),
+            known=listed(known),
+        )
+
     def _die_after(self, point: str, query: str | None) -> None:
         runner = self._alive("crash")
         if query is not None and query not in (names := [q.query.name for q in runner.queries]):
-            raise UnknownInScriptError(
-                "query", query, owner=f"app {self._graph.app!r}", known=names
-            )
+            raise self._unknown("query", query, names)
         passed: dict[str, None] = {}
 
         def look(here: str, whose: str, batch: int) -> None:  # noqa: ARG001
@@ -274,11 +288,16 @@ class Script:
                     runner.drain()
             except CrashError:
                 return
-        raise CrashNotReachedError(point, query=query, passed=tuple(passed) or tuple(POINTS)[:0])
+        raise fault(
+            "CRASH_NOT_REACHED",
+            point=point,
+            whose=f" of {query!r}" if query else "",
+            passed=listed(passed),
+        )
 
     def _alive(self, verb: str) -> Runner:
         if self._runner is None:
-            raise DriverDeadError(verb)
+            raise fault("DRIVER_DEAD", verb=verb)
         return self._runner
 
     def _hand_over(self) -> None:
@@ -318,9 +337,7 @@ class Script:
     def _source(self, name: str) -> Source:
         sources = {source.name: source for source in self._graph.sources}
         if name not in sources:
-            raise UnknownInScriptError(
-                "source", name, owner=f"app {self._graph.app!r}", known=tuple(sources)
-            )
+            raise self._unknown("source", name, sources)
         return sources[name]
 
     def _scripted(self, app: App) -> Graph:

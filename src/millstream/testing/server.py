@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from millstream.errors import ServiceMissingError, ServiceStartError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Server:
         """Start, and wait until it answers.
 
         Raises:
-            ServiceStartError: It ended, or does not answer.
+            SERVICE_START: It ended, or does not answer.
         """
         if not self.is_prepared:
             self.prepare()
@@ -85,7 +85,9 @@ class Server:
         while not self.answers():
             if self._process.poll() is not None or time.monotonic() > until:
                 self.kill()
-                raise ServiceStartError(self.name, cause=last_words(self.log), log=str(self.log))
+                raise fault(
+                    "SERVICE_START", server=self.name, cause=last_words(self.log), log=str(self.log)
+                )
             time.sleep(_LOOK_EVERY_S)
 
     def stop(self) -> None:
@@ -105,14 +107,16 @@ class Server:
         """Run a program of the server's to its end.
 
         Raises:
-            ServiceStartError: It failed.
+            SERVICE_START: It failed.
         """
         with self.log.open("ab") as log:
             ended = subprocess.run(
                 command, stdout=log, stderr=log, cwd=self.folder, user=self._user, check=False
             )
         if ended.returncode != 0:
-            raise ServiceStartError(self.name, cause=last_words(self.log), log=str(self.log))
+            raise fault(
+                "SERVICE_START", server=self.name, cause=last_words(self.log), log=str(self.log)
+            )
 
     def __enter__(self) -> Self:
         try:
@@ -147,14 +151,14 @@ def program(name: str, *, package: str, beside: str = "") -> str:
         beside: Folders to look in, if it is not on the path; a pattern.
 
     Raises:
-        ServiceMissingError: It is not on this machine.
+        SERVICE_MISSING: It is not on this machine.
     """
     if found := shutil.which(name):
         return found
     for folder in sorted(Path("/").glob(beside), reverse=True) if beside else ():
         if (folder / name).exists():
             return str(folder / name)
-    raise ServiceMissingError(name, package=package)
+    raise fault("SERVICE_MISSING", program=name, package=package)
 
 
 def free_ports(count: int) -> tuple[int, ...]:

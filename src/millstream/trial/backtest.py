@@ -12,13 +12,7 @@ from pyspark.sql.types import StructType, TimestampType
 
 from millstream.build.build import build
 from millstream.build.inputs import Snapshots
-from millstream.errors import (
-    BacktestTimeError,
-    LiveInBatchError,
-    NothingLandedError,
-    NothingToBacktestError,
-    UnknownDatasetError,
-)
+from millstream.errors import closest, fault, listed
 from millstream.lake.frontier import NOTHING_YET, least, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.lake.table import rows_let_in
@@ -77,11 +71,11 @@ class History:
             per: The period to count by; else what suits the length of the history.
 
         Raises:
-            UnknownDatasetError: The app declares none of this name.
-            NothingToBacktestError: It is a source.
-            LiveInBatchError: It is made from a live source: nothing of it is landed.
-            NothingLandedError: A source has not landed anything yet.
-            BacktestTimeError: There is no such column.
+            UNKNOWN_DATASET: The app declares none of this name.
+            NOTHING_TO_BACKTEST: It is a source.
+            LIVE_IN_BATCH: It is made from a live source: nothing of it is landed.
+            NOTHING_LANDED: A source has not landed anything yet.
+            BACKTEST_TIME: There is no such column.
         """
         sources = self._sources(name)
         since, until = self._span(sources)
@@ -108,15 +102,18 @@ class History:
         """Give the sources of an answer, all of which must have landed something."""
         graph = self._graph
         if name not in graph.datasets:
-            raise UnknownDatasetError(name, known=sorted(graph.datasets))
+            known = graph.datasets
+            raise fault(
+                "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
+            )
         if isinstance(graph.datasets[name], Source):
-            raise NothingToBacktestError(name, answers=tuple(graph.downstream(name)))
+            raise fault("NOTHING_TO_BACKTEST", name=name, answers=listed(graph.downstream(name)))
         sources = tuple(s for s in graph.sources if s.name in graph.upstream(name))
         for source in sources:
             if source.live:
-                raise LiveInBatchError(source.name, at=source.at)
+                raise fault("LIVE_IN_BATCH", at=source.at, source=source.name)
             if source.name not in self._home.tables:
-                raise NothingLandedError(name, reads=source.name)
+                raise fault("NOTHING_LANDED", dataset=name, reads=source.name)
         return sources
 
     def _complete_us(self, sources: Sequence[Source]) -> float:
@@ -184,13 +181,17 @@ def time_column(
     """Choose the column whose time rows are counted by; None if there is none to choose from.
 
     Raises:
-        BacktestTimeError: The one that is asked for is none.
+        BACKTEST_TIME: The one that is asked for is none.
     """
     windows = [f.name for f in schema.fields if _is_window(f.dataType)]
     times = [f.name for f in schema.fields if isinstance(f.dataType, TimestampType)]
     if by is not None:
         if by not in (*windows, *times):
-            raise BacktestTimeError(name, column=by, columns=(*windows, *times))
+            columns = (*windows, *times)
+            offer = f"{closest(by, columns)}name one by --by COLUMN: {listed(columns)}"
+            keep = "let the answer keep the event time of what it reads"
+            instead = offer if columns else keep
+            raise fault("BACKTEST_TIME", name=name, column=by, instead=instead)
         return by
     known = [column for column in times if column in event_times]
     return next(iter((*known, *windows, *times)), None)

@@ -20,7 +20,7 @@ from millstream.build.build import build
 from millstream.build.checks import table_faults
 from millstream.build.inputs import Snapshots
 from millstream.checkpoint import CheckpointLog
-from millstream.errors import FaultsError, LiveInBatchError, NothingLandedError
+from millstream.errors import fault, raise_faults
 from millstream.lake.lease import Lease
 from millstream.lake.table import open_table_sink, rows_let_in
 from millstream.lake.travel import read_table
@@ -76,14 +76,14 @@ def run_batch(graph: Graph, spark: SparkSession, home: Home, into: Home) -> tupl
     """Compute every table as a batch over what `home` has landed, into a fresh home.
 
     Raises:
-        LiveInBatchError: A source is live: nothing of it is landed.
-        NothingLandedError: A source has not landed anything yet.
+        LIVE_IN_BATCH: A source is live: nothing of it is landed.
+        NOTHING_LANDED: A source has not landed anything yet.
     """
     for source in graph.sources:
         if source.live:
-            raise LiveInBatchError(source.name, at=source.at)
+            raise fault("LIVE_IN_BATCH", at=source.at, source=source.name)
         if source.name not in home.tables:
-            raise NothingLandedError(graph.app, reads=source.name)
+            raise fault("NOTHING_LANDED", dataset=graph.app, reads=source.name)
     into.prepare(graph.app, sources=())
     with Lease.acquire(into) as lease:
         read = _LandedAndComputed(graph, spark, home, into)
@@ -159,7 +159,7 @@ def _compute(
     graph: Graph, table: Table, read: _LandedAndComputed, into: Home, epoch: int
 ) -> BatchTable:
     built = build(graph, table.name, read, BuildOptions(aside=into.aside(table.name)))
-    FaultsError.raise_for(tuple(table_faults(table, built.frame)))
+    raise_faults(tuple(table_faults(table, built.frame)))
     sink = open_table_sink(table, built.frame, into, epoch=epoch, may_raise=built.may_raise)
     batch = sink.facts.batch + 1
     sink.commit(sink.stage(built.frame, batch), batch, "batch")

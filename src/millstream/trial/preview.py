@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession, functions as F
 from millstream.build.build import build
 from millstream.build.checks import rule_faults, table_faults
 from millstream.build.failure import explain
-from millstream.errors import FaultsError
+from millstream.errors import raise_faults
 from millstream.lake.table import rows_let_in
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
@@ -98,13 +98,13 @@ class _Stage:
         if isinstance(dataset, Source):
             columns = Landing.of(dataset).schema.to_ddl()
             empty = self._spark.createDataFrame([], columns)
-            FaultsError.raise_for(tuple(rule_faults(dataset, empty)))
+            raise_faults(tuple(rule_faults(dataset, empty)))
             sample = take_sample(dataset, self._spark, self._home, self._bounds)
             self.samples[name] = sample
             return sample.rows
         frame = build(self._graph, name, self.rows, BuildOptions(stops_if_raised=True)).frame
         if not isinstance(dataset, Table):
             return frame
-        FaultsError.raise_for(tuple(table_faults(dataset, frame)))
+        raise_faults(tuple(table_faults(dataset, frame)))
         self._answers.append((dataset, frame))
         return rows_let_in(frame, dataset.expect)

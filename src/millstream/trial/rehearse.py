@@ -68,7 +68,7 @@ def plan_stream(dataset: Table | Serve, frame: DataFrame, mode: str, folder: str
     operator that finds two event times.
 
     Raises:
-        QueryRefusedError: Spark refuses it.
+        QUERY_REFUSED: Spark refuses it.
     """
     session = frame.sparkSession
     jvm: Any = session.sparkContext._jvm

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import StructType
 
-from millstream.errors import ArgumentRefusedError, NotSampledError
+from millstream.errors import fault
 from millstream.lake.delta import facts_of
 from millstream.landing.decode import NO_RECORD
 from millstream.landing.land import Landing
@@ -80,14 +80,16 @@ class Bounds:
     def __post_init__(self) -> None:
         for option, number in (("rows", self.rows), ("sample", self.sample)):
             if number < 1:
-                raise ArgumentRefusedError(option, str(number), expected="1 or more")
+                raise fault(
+                    "ARGUMENT_REFUSED", option=option, value=str(number), expected="1 or more"
+                )
 
 
 def take_sample(source: Source, spark: SparkSession, home: Home, bounds: Bounds) -> Sample:
     """Take some rows of a source; nothing is kept of it, and nothing is acknowledged.
 
     Raises:
-        NotSampledError: Its records can be had only once, and none has landed.
+        NOT_SAMPLED: Its records can be had only once, and none has landed.
         MillstreamError: It cannot be reached.
     """
     landed = None if bounds.fresh else _landed(source, spark, home, bounds)
@@ -152,7 +154,9 @@ def _judged(source: Source, spark: SparkSession, bounds: Bounds) -> Sample:
 def _raw(source: Source, spark: SparkSession, records: int) -> DataFrame:
     connector = source.connector
     if isinstance(connector, Receiving):
-        raise NotSampledError(source.name, connector=type(connector).__name__, at=source.at)
+        raise fault(
+            "NOT_SAMPLED", at=source.at, source=source.name, connector=type(connector).__name__
+        )
     connector.reach(spark, source.name, source.connector_at)
     if isinstance(connector, Sampled):
         return hold(connector.sample(spark, records), records)

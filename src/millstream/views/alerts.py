@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.alert.deliveries import STATES, Deliveries, Silence
-from millstream.errors import ArgumentRefusedError, UnknownAlertError, UnknownNoticeError, listed
+from millstream.errors import closest, fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,14 +117,14 @@ def retry(home: Home, *, alert: str | None, id_: str) -> RetryView:
     """Have what is dead or silenced told after all.
 
     Raises:
-        UnknownNoticeError: An id is given, and there is no such notice.
+        UNKNOWN_NOTICE: An id is given, and there is no such notice.
     """
     deliveries = Deliveries.existing(home.alerts)
     found = deliveries.retry(alert=alert, id_=id_) if deliveries else 0
     if deliveries:
         deliveries.close()
     if id_ and not found:
-        raise UnknownNoticeError(id_)
+        raise fault("UNKNOWN_NOTICE", id_=id_)
     return RetryView(str(home.path), found)
 
 
@@ -141,18 +141,18 @@ def hold_to_alerts(graph: Graph | None, alert: str | None) -> None:
     """Make sure that an app has an alert of a name.
 
     Raises:
-        UnknownAlertError: It has not.
+        UNKNOWN_ALERT: It has not.
     """
     names = [each.name for each in graph.alerts] if graph else []
     if alert is not None and graph is not None and alert not in names:
-        raise UnknownAlertError(alert, known=names)
+        raise fault("UNKNOWN_ALERT", name=alert, nearest=closest(alert, names), known=listed(names))
 
 
 def hold_to_keys(graph: Graph | None, alert: str | None, key: Mapping[str, str]) -> None:
     """Make sure that alerts are known by the columns that a silence names.
 
     Raises:
-        ArgumentRefusedError: None of them is known by such a column.
+        ARGUMENT_REFUSED: None of them is known by such a column.
     """
     if graph is None:
         return
@@ -162,7 +162,9 @@ def hold_to_keys(graph: Graph | None, alert: str | None, key: Mapping[str, str])
             nearest = difflib.get_close_matches(name, known, n=1)
             expected = f"{nearest[0]}={value}; " if nearest else "a column of the key; "
             expected += f"columns of the key are {listed(known)}"
-            raise ArgumentRefusedError("--key", f"{name}={value}", expected=expected)
+            raise fault(
+                "ARGUMENT_REFUSED", option="--key", value=f"{name}={value}", expected=expected
+            )
 
 
 def _moment(seconds: float) -> datetime:

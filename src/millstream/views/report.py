@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from millstream.checkpoint import Checkpoint, Finding
     from millstream.doctor import Diagnosis
     from millstream.errors import MillstreamError
+    from millstream.errors.page import Page
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
     from millstream.lake.trouble import Trouble
@@ -31,7 +32,6 @@ class ErrorView:
     """A kind of error: what it means and who must act."""
 
     code: str
-    name: str
     summary: str
     branch: str
     exit_code: int
@@ -39,11 +39,10 @@ class ErrorView:
     """Whether trying again, with nothing changed, may succeed."""
 
     @staticmethod
-    def of(kind: type[MillstreamError]) -> ErrorView:
-        """Show a kind of error."""
-        branch = catalogue.BRANCHES[catalogue.branch_of(kind)]
-        summary = catalogue.summary_of(kind)
-        return ErrorView(kind.code, kind.__name__, summary, branch, kind.exit_code, kind.transient)
+    def of(page: Page) -> ErrorView:
+        """Show what a page says."""
+        branch, exit_code = catalogue.HEADINGS[page.kind], catalogue.exit_code(page.kind)
+        return ErrorView(page.code, page.means, branch, exit_code, page.transient)
 
 
 @dataclass(frozen=True, slots=True)

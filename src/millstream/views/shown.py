@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import UnknownDatasetError
+from millstream.errors import closest, fault, listed
 from millstream.lake.log import commits
 from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.schema import Schema, json_ddl, type_ddl
@@ -109,12 +109,15 @@ class ShownView:
         """Show a dataset of an app, or a table that only its home knows.
 
         Raises:
-            UnknownDatasetError: Neither knows it.
-            HomeDamagedError: The table cannot be read.
+            UNKNOWN_DATASET: Neither knows it.
+            HOME_DAMAGED: The table cannot be read.
         """
         datasets = graph.datasets if graph else {}
         if name not in datasets and name not in home.tables:
-            raise UnknownDatasetError(name, known=sorted({*datasets, *home.tables}))
+            known = {*datasets, *home.tables}
+            raise fault(
+                "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
+            )
         dataset = datasets.get(name)
         node = NodeView.of(graph, dataset, graph.readers[name]) if graph and dataset else None
         declared = DeclaredView.of(dataset) if dataset else None

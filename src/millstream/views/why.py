@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from millstream.checkpoint import WAITING, CheckpointLog
-from millstream.errors import UnknownDatasetError
+from millstream.errors import closest, fault, listed
 from millstream.lake.frontier import frontier_of, frontier_to_reach, moment, watermark_ms
 from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
@@ -123,10 +123,13 @@ class WhyView:
         """Look at a dataset of an app.
 
         Raises:
-            UnknownDatasetError: The app declares none of this name.
+            UNKNOWN_DATASET: The app declares none of this name.
         """
         if name not in graph.datasets:
-            raise UnknownDatasetError(name, known=sorted(graph.datasets))
+            known = graph.datasets
+            raise fault(
+                "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
+            )
         dataset = graph.datasets[name]
         made_from = {name, *graph.upstream(name)}
         among = [source for source in graph.sources if source.name in made_from]

@@ -6,15 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import (
-    ConditionRefusedError,
-    LaterStepError,
-    Location,
-    PatternRefusedError,
-    TimeBoundMissingError,
-)
+from millstream.errors import Location
 from millstream.operators.patterns.condition import parse
 from millstream.operators.patterns.program import hold_to_absence, hold_to_order, skip_of
 
@@ -56,7 +51,7 @@ def test_each_step_knows_its_line() -> None:
     [None, "", "soon", 5, timedelta(minutes=5), "99999999999 days", "999999 days", "9" * 400 + "d"],
 )
 def test_a_pattern_without_a_time_bound_is_refused(within: Any) -> None:
-    with pytest.raises(TimeBoundMissingError):
+    with raises("TIME_BOUND_MISSING"):
         ms.pattern(key="card", within=within)
 
 
@@ -69,7 +64,7 @@ def test_a_condition_that_is_no_text_is_refused_where_it_is_said(condition: Any)
     ]
 
     for say in said:
-        with pytest.raises(ConditionRefusedError, match=r"it is a \w+, not text") as caught:
+        with raises("CONDITION_REFUSED", match=r"it is a \w+, not text") as caught:
             say()
         assert caught.value.at is not None
         assert caught.value.at.file.endswith("test_pattern.py")
@@ -93,7 +88,7 @@ def test_a_condition_that_is_no_text_is_refused_where_it_is_said(condition: Any)
 def test_what_is_not_a_condition_is_refused_where_it_is_said(condition: str, why: str) -> None:
     said = begun().without("reset", "kind = 'pin_ok'")
 
-    with pytest.raises(ConditionRefusedError) as caught:
+    with raises("CONDITION_REFUSED") as caught:
         said.step("big", condition)
 
     assert why in caught.value.what
@@ -104,9 +99,9 @@ def test_what_is_not_a_condition_is_refused_where_it_is_said(condition: str, why
 def test_a_condition_sees_earlier_steps_and_its_own_rows_and_structs_but_no_later_step() -> None:
     said = begun().step("more", "amount > small.amount AND more.amount IS NULL AND place.x = 1")
 
-    with pytest.raises(LaterStepError):
+    with raises("LATER_STEP"):
         begun().step("next", "late.amount > 1").step("late", "amount > 2")
-    with pytest.raises(LaterStepError):
+    with raises("LATER_STEP"):
         said.without("never", "end.amount = 1").step("end", "amount > 2")
 
 
@@ -149,7 +144,7 @@ def test_steps_that_do_not_fit_together_are_refused() -> None:
     }
 
     for what, do in faults.items():
-        with pytest.raises(PatternRefusedError) as caught:
+        with raises("PATTERN_REFUSED") as caught:
             do()
         assert what in caught.value.what
 
@@ -188,5 +183,5 @@ def test_matching_cannot_go_on_where_it_began_or_nowhere() -> None:
         "skip_past_last()",
         wrong(None),
     ):
-        with pytest.raises(PatternRefusedError):
+        with raises("PATTERN_REFUSED"):
             skip_of(said, refused, AT)

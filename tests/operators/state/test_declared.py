@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.faults import raises
 from tests.operators.state.chance import NOON, calls_of, text_of, told, us_of, visits
 
 import millstream as ms
 from millstream import check
-from millstream.errors import (
-    DeclarationError,
-    OperatorOptionError,
-    SchemaError,
-    StatefulParametersError,
-    StatefulRaisedError,
-    StatefulRefusedError,
-)
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
 from millstream.operators.state.decode import texts_of
@@ -52,33 +45,33 @@ def at(second: int, value: int = 1) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
+    ("code", "options"),
     [
-        (SchemaError, {"state": "n BIGNT"}),
-        (SchemaError, {"emits": ""}),
-        (StatefulRefusedError, {"key": []}),
-        (StatefulRefusedError, {"key": None}),
-        (StatefulRefusedError, {"key": [1]}),
-        (StatefulRefusedError, {"initial": [1]}),
-        (StatefulRefusedError, {"function": partial(lambda *given: None, 1)}),
-        (StatefulRefusedError, {"function": Called()}),
-        (OperatorOptionError, {"timout": "1 hour"}),
-        (StatefulRefusedError, {"state": "`a b` INT"}),
-        (StatefulRefusedError, {"state": "clear INT"}),
-        (StatefulRefusedError, {"order": "random"}),
-        (StatefulRefusedError, {"timeout": "soon"}),
-        (StatefulRefusedError, {"ttl": "event 0 seconds"}),
-        (StatefulRefusedError, {"timeout": "1 hour", "ttl": "processing 1 day"}),
-        (StatefulRefusedError, {"timeout": "processing 1 hour"}),
-        (StatefulParametersError, {"function": lambda user, rows, state: None}),
-        (StatefulParametersError, {"function": lambda user, rows, state, timer, more: None}),
-        (StatefulParametersError, {"function": lambda *all_of_them: None}),
+        ("SCHEMA", {"state": "n BIGNT"}),
+        ("SCHEMA", {"emits": ""}),
+        ("STATEFUL_REFUSED", {"key": []}),
+        ("STATEFUL_REFUSED", {"key": None}),
+        ("STATEFUL_REFUSED", {"key": [1]}),
+        ("STATEFUL_REFUSED", {"initial": [1]}),
+        ("STATEFUL_REFUSED", {"function": partial(lambda *given: None, 1)}),
+        ("STATEFUL_REFUSED", {"function": Called()}),
+        ("OPERATOR_OPTION", {"timout": "1 hour"}),
+        ("STATEFUL_REFUSED", {"state": "`a b` INT"}),
+        ("STATEFUL_REFUSED", {"state": "clear INT"}),
+        ("STATEFUL_REFUSED", {"order": "random"}),
+        ("STATEFUL_REFUSED", {"timeout": "soon"}),
+        ("STATEFUL_REFUSED", {"ttl": "event 0 seconds"}),
+        ("STATEFUL_REFUSED", {"timeout": "1 hour", "ttl": "processing 1 day"}),
+        ("STATEFUL_REFUSED", {"timeout": "processing 1 hour"}),
+        ("STATEFUL_PARAMETERS", {"function": lambda user, rows, state: None}),
+        ("STATEFUL_PARAMETERS", {"function": lambda user, rows, state, timer, more: None}),
+        ("STATEFUL_PARAMETERS", {"function": lambda *all_of_them: None}),
     ],
 )
 def test_what_does_not_fit_is_refused_where_it_is_declared(
-    kind: type[DeclarationError], options: dict[str, Any]
+    code: str, options: dict[str, Any]
 ) -> None:
-    with pytest.raises(kind) as caught:
+    with raises(code) as caught:
         made(**options)
 
     assert caught.value.at is not None
@@ -95,7 +88,7 @@ def presence(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Non
 def test_an_option_that_is_missing_is_named_with_an_example(
     missing: str, given: dict[str, Any]
 ) -> None:
-    with pytest.raises(OperatorOptionError) as caught:
+    with raises("OPERATOR_OPTION") as caught:
         ms.stateful(**given)(presence)
 
     assert caught.value.what == f"ms.stateful has no {missing}: it needs key, state, emits"
@@ -103,7 +96,7 @@ def test_an_option_that_is_missing_is_named_with_an_example(
 
 
 def test_the_bare_decorator_is_refused_where_it_stands() -> None:
-    with pytest.raises(OperatorOptionError) as caught:
+    with raises("OPERATOR_OPTION") as caught:
         ms.stateful(presence)  # type: ignore[arg-type, call-arg]
 
     assert caught.value.what.startswith("ms.stateful has no key")
@@ -112,7 +105,7 @@ def test_the_bare_decorator_is_refused_where_it_stands() -> None:
 
 
 def test_an_option_that_is_misspelt_is_told_by_the_nearest_name() -> None:
-    with pytest.raises(OperatorOptionError) as caught:
+    with raises("OPERATOR_OPTION") as caught:
         made(timout="1 hour")
 
     assert str(caught.value).splitlines()[0] == (
@@ -239,7 +232,7 @@ def test_what_does_not_fit_is_put_aside_and_leaves_the_state_as_it_was() -> None
 def test_without_a_quarantine_what_it_raises_is_raised() -> None:
     calls = calls_of(visits, tolerates=False)
 
-    with pytest.raises(StatefulRaisedError, match="'visits' raises ValueError: unlucky"):
+    with raises("STATEFUL_RAISED", match="'visits' raises ValueError: unlucky"):
         calls.turn(ANN, None, [at(0, 13)], us_of(1))
 
 

@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
+from tests.faults import raises
 from tests.graphs import table
 from tests.operators.state.apps import CAST, changed_state, quiet_app, visits_app
 from tests.operators.state.chance import COLUMNS, counted, visits
 
 import millstream as ms
 from millstream.build.states import keep_states, read_state
-from millstream.errors import (
-    DeclarationError,
-    StateChangedError,
-    StatefulColumnError,
-    StatefulRefusedError,
-    StatefulTimeError,
-    StatefulUnboundedError,
-)
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
 from millstream.lake.log import facts_of
@@ -127,22 +120,22 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_function(spark: Spark
 
         return n
 
-    faults: list[tuple[type[DeclarationError], Callable[[], DataFrame]]] = [
-        (StatefulColumnError, lambda: visits(rows.drop("user"))),
-        (StatefulColumnError, lambda: visits(rows.selectExpr("*", "1 AS `a b`"))),
-        (StatefulColumnError, lambda: visits(rows.selectExpr("*", "map(1, 2) AS m"))),
-        (StatefulTimeError, lambda: visits(rows.selectExpr("*", "at AS later"))),
-        (StatefulTimeError, lambda: visits(rows.drop("at"))),
-        (StatefulUnboundedError, lambda: of_rate()(rate)),
-        (StatefulUnboundedError, lambda: of_rate(order="arrival", ttl="1 hour")(rate)),
-        (StatefulRefusedError, lambda: of_rate(initial=lambda spark: 1, order="arrival")(rate)),
-        (StatefulColumnError, lambda: of_rate(initial=lambda s: s.range(1), order="arrival")(rate)),
+    faults: list[tuple[str, Callable[[], DataFrame]]] = [
+        ("STATEFUL_COLUMN", lambda: visits(rows.drop("user"))),
+        ("STATEFUL_COLUMN", lambda: visits(rows.selectExpr("*", "1 AS `a b`"))),
+        ("STATEFUL_COLUMN", lambda: visits(rows.selectExpr("*", "map(1, 2) AS m"))),
+        ("STATEFUL_TIME", lambda: visits(rows.selectExpr("*", "at AS later"))),
+        ("STATEFUL_TIME", lambda: visits(rows.drop("at"))),
+        ("STATEFUL_UNBOUNDED", lambda: of_rate()(rate)),
+        ("STATEFUL_UNBOUNDED", lambda: of_rate(order="arrival", ttl="1 hour")(rate)),
+        ("STATEFUL_REFUSED", lambda: of_rate(initial=lambda spark: 1, order="arrival")(rate)),
+        ("STATEFUL_COLUMN", lambda: of_rate(initial=lambda s: s.range(1), order="arrival")(rate)),
     ]
 
-    for kind, call in faults:
-        with pytest.raises(kind) as caught:
+    for code, call in faults:
+        with raises(code) as caught:
             call()
-        assert caught.value.at is not None, kind
+        assert caught.value.at is not None, code
         assert "state" in caught.value.at.file, caught.value
     assert of_rate(order="arrival")(rate).isStreaming
 
@@ -273,7 +266,7 @@ def test_a_stream_keeps_state_across_restarts_and_puts_bad_rows_aside(
             ("bob", "big", 200), ("bob", "end", 200), (None, None, None),
         ]  # fmt: skip
 
-        with pytest.raises(StateChangedError, match=r"'n' of the state was BIGINT and is INT.*'m'"):
+        with raises("STATE_CHANGED", match=r"'n' of the state was BIGINT and is INT.*'m'"):
             s.upgrade_to(visits_app(changed_state()))
 
 
@@ -310,5 +303,5 @@ def test_state_that_an_earlier_version_laid_out_otherwise_is_refused(home: Path)
         keep_states((), query, place)
     described.write_text(text.replace("NAME", "dues"))
 
-    with pytest.raises(StateChangedError, match="an earlier Millstream wrote it"):
+    with raises("STATE_CHANGED", match="an earlier Millstream wrote it"):
         keep_states((), query, place)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import SchemaError
 from millstream.landing.decode.avro_code import compiled
 from millstream.landing.decode.avro_value import FaultError, row_type
 from millstream.landing.decode.column import arrow_type, attribute
 from millstream.model.avro import resolve
+from millstream.model.schema import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +59,13 @@ def _read(schema: Schema, schemas: AvroSchemas) -> Callable[[bytes], Any]:
     for number, writer in schemas.writers:
         step, faults = resolve(writer, schemas.reader, schema)
         if step is None:
-            fault = f"column {faults[0].column!r} cannot be had from Avro: {faults[0].why}"
-            raise SchemaError(fault, fix="run `millstream check`, which names all such columns")
+            what = f"column {faults[0].column!r} cannot be read from Avro: {faults[0].why}"
+            raise schema_fault(what, fix="run `millstream check`, which names all such columns")
         try:
             ways[number] = compiled(step)
         except FaultError as error:
-            fault = f"a default of the reader's Avro schema cannot be had: {error}"
-            raise SchemaError(fault, fix="mend the default, or declare a wider type") from None
+            what = f"a default of the reader's Avro schema cannot be used: {error}"
+            raise schema_fault(what, fix="mend the default, or declare a wider type") from None
     if None in ways:
         bare = ways[None]
         return lambda raw: bare(raw, 0)

@@ -6,7 +6,7 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
-from millstream.errors import SchemaError
+from millstream.model.schema import schema_fault
 
 if TYPE_CHECKING:
     import _csv
@@ -66,8 +66,8 @@ def _dialect(options: CsvOptions) -> _csv.Dialect:
     marks = {"sep": options.sep, "quote": options.quote or None, "escape": options.escape}
     for name, mark in marks.items():
         if mark is not None and len(mark) != 1:
-            fault = f"CSV option {name}={mark!r} is not one character"
-            raise SchemaError(fault, fix="give one character, such as ';'")
+            what = f"CSV option {name}={mark!r} is not one character"
+            raise schema_fault(what, fix="give one character, such as ';'")
     return csv.reader(
         (),
         delimiter=options.sep,

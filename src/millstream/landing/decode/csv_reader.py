@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from millstream.errors import SchemaError
 from millstream.landing.decode.column import NUMBER, number, written_leaf
 from millstream.landing.decode.csv_grammar import Grammar
 from millstream.landing.decode.fault import expected, leaf_fault, shown
 from millstream.landing.decode.reader import MalformedError
 from millstream.model.dataset import CsvOptions
-from millstream.model.schema import Atom, Decimal, Field, Schema, Type, type_ddl
+from millstream.model.schema import Atom, Decimal, Field, Schema, Type, schema_fault, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +107,8 @@ class CsvReader:
 def _cell_type(field: Field) -> Atom | Decimal:
     if isinstance(field.type, Atom | Decimal):
         return field.type
-    fault = f"CSV column {field.name!r} is {type_ddl(field.type)}"
-    raise SchemaError(fault, fix="give it a type without parts, or read JSON")
+    what = f"CSV column {field.name!r} is {type_ddl(field.type)}"
+    raise schema_fault(what, fix="give it a type without parts, or read JSON")
 
 
 def _cell(field: Field, null_value: str) -> Callable[[str], Any]:

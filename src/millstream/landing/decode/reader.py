@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from millstream.errors import SchemaError
 from millstream.landing.decode.column import written_leaf
-from millstream.model.schema import Atom, Schema
+from millstream.model.schema import Atom, Schema, schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +60,8 @@ class TextReader:
 
     def __init__(self, schema: Schema) -> None:
         if [field.type for field in schema.fields] != [Atom.STRING]:
-            fault = f"text has one STRING column, the schema says {schema.to_ddl()!r}"
-            raise SchemaError(fault, fix="declare one STRING column, or read JSON or CSV")
+            what = f"text has one STRING column, the schema says {schema.to_ddl()!r}"
+            raise schema_fault(what, fix="declare one STRING column, or read JSON or CSV")
 
     def read(self, raw: bytes) -> tuple[str]:
         """Read one record."""

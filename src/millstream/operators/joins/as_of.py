@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from millstream.declare import location_of_caller
-from millstream.errors import JoinSidesError, OperatorOptionError
+from millstream.errors import fault
 from millstream.operators.event_time import length_us
+from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +57,10 @@ def join_as_of(
     age_us = None if within is None else length_us(within, "within", call=_CALL, why="", at=at)
     if how not in _HOWS:
         instead = f"use one of {', '.join(_HOWS)}"
-        raise OperatorOptionError(_CALL, "how", how, why="not known", instead=instead, at=at)
+        raise option_fault(_CALL, "how", how, why="not known", instead=instead, at=at)
     if reference.isStreaming and not events.isStreaming:
         instead = "read the reference rows as a batch as well"
-        raise JoinSidesError(_CALL, "left", instead=instead, at=at)
+        raise fault("JOIN_SIDES", at=at, side="left", call=_CALL, instead=instead)
     sides = Sides.of(events, reference, on, event_time, call=_CALL, at=at)
     as_of = AsOf(sides, age_us, is_inner=how == "inner")
     is_stream = events.isStreaming

@@ -12,7 +12,7 @@ import msgspec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from millstream.errors import UnboundedStateError
+from millstream.errors import MillstreamError, fault
 from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
 from millstream.operators.build_context import Hold, notes
@@ -119,7 +119,7 @@ class AsOf:
         """Join in order of event time, whatever order rows arrive in.
 
         Raises:
-            OperatorColumnError: A column has a type that the state of a stream cannot keep.
+            OPERATOR_COLUMN: A column has a type that the state of a stream cannot keep.
         """
         left, right = self.sides.left, self.sides.right
         hold_kept(left, left.columns, call=call, at=at)
@@ -191,10 +191,10 @@ class AsOf:
         return [quoted(n, "r").alias(called, metadata={}) for n, called in self.sides.names.items()]
 
 
-def _unbounded(dataset: str, *, call: str, at: Location) -> UnboundedStateError:
+def _unbounded(dataset: str, *, call: str, at: Location) -> MillstreamError:
     why = "a row of every key is kept for ever, as it may count for an event of any later time"
     fix = 'say how old a row may be: within="1 day"; or let it be, if keys are few'
-    return UnboundedStateError(dataset, operator=call, why=why, fix=fix, at=at)
+    return fault("UNBOUNDED_STATE", at=at, operator=call, dataset=dataset, why=why, fix=fix)
 
 
 def _told(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import JoinKeyTypesError, OperatorColumnError, OperatorOptionError
+from millstream.errors import fault
 from millstream.operators.columns import hold_columns, names_of
 from millstream.operators.event_time import event_time
+from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class Sides:
         keys = names_of(on)
         if not keys:
             instead = 'name the columns that are equal on both sides: on="…"'
-            raise OperatorOptionError(
+            raise option_fault(
                 call, "on", None, why="every row would meet every other", instead=instead, at=at
             )
         for rows, named in ((left, "the left rows"), (right, "the right rows")):
@@ -57,7 +58,7 @@ class Sides:
             kinds = [side.schema[key].dataType for side in (left, right)]
             if kinds[0] != kinds[1]:
                 one, other = (kind.simpleString() for kind in kinds)
-                raise JoinKeyTypesError(call, key, left=one, right=other, at=at)
+                raise fault("JOIN_KEY_TYPES", at=at, call=call, key=key, left=one, right=other)
         left_said, right_said = _said(times, call, at)
         waits = left.isStreaming == right.isStreaming
         one = event_time(left, left_said, call=call, named="the left rows", waits=waits, at=at)
@@ -77,7 +78,7 @@ class Sides:
         columns = [*self.left.columns, *self.names.values()]
         if doubled := next((name for name in columns if columns.count(name) > 1), None):
             why = "which the answer would have twice: rename one of the two"
-            raise OperatorColumnError(call, doubled, why=why, columns=columns, at=at)
+            raise column_fault(call, doubled, why=why, columns=columns, at=at)
 
 
 def _said(times: object, call: str, at: Location) -> tuple[str | None, str | None]:
@@ -91,4 +92,4 @@ def _said(times: object, call: str, at: Location) -> tuple[str | None, str | Non
         "neither the column of both sides nor that of each",
         'say event_time="at", or event_time=("at", "booked_at")',
     )
-    raise OperatorOptionError(call, "event_time", times, why=why, instead=instead, at=at)
+    raise option_fault(call, "event_time", times, why=why, instead=instead, at=at)

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from millstream.declare import location_of_caller
-from millstream.errors import JoinSidesError, OperatorOptionError
+from millstream.errors import fault
 from millstream.operators.event_time import length_us
+from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ class Bound:
         """Read what the user says.
 
         Raises:
-            OperatorOptionError: It is not a length of time, or two of them.
+            OPERATOR_OPTION: It is not a length of time, or two of them.
         """
         before, after = ("0 s", within) if isinstance(within, str | None) else _two(within, at)
         why = "every row would be remembered for ever"
@@ -64,7 +65,7 @@ def _two(within: object, at: Location) -> tuple[str, str]:
         "neither a length of time nor two of them",
         'say within="1 hour", or within=("10 minutes", "1 hour") if the right row may come before',
     )
-    raise OperatorOptionError(_CALL, "within", within, why=why, instead=instead, at=at)
+    raise option_fault(_CALL, "within", within, why=why, instead=instead, at=at)
 
 
 def join_within(
@@ -102,11 +103,11 @@ def join_within(
     bound = Bound.of(within, at)
     if how not in _HOWS:
         instead = f"use one of {', '.join(_HOWS)}"
-        raise OperatorOptionError(_CALL, "how", how, why="not known", instead=instead, at=at)
+        raise option_fault(_CALL, "how", how, why="not known", instead=instead, at=at)
     if left.isStreaming != right.isStreaming:
         side = "right" if left.isStreaming else "left"
         instead = "join it with Spark's own left.join(right, ...), or with ms.join_as_of"
-        raise JoinSidesError(_CALL, side, instead=instead, at=at)
+        raise fault("JOIN_SIDES", at=at, side=side, call=_CALL, instead=instead)
     return _joined(Sides.of(left, right, on, event_time, call=_CALL, at=at), bound, how)
 
 

@@ -9,15 +9,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.errors import (
-    ConditionRefusedError,
-    LaterStepError,
-    Location,
-    PatternRefusedError,
-    TimeBoundMissingError,
-)
+from millstream.errors import Location, MillstreamError, fault
 from millstream.memo import remembered
 from millstream.model.duration import parse_duration
+from millstream.operators.patterns.refusal import pattern_fault
 
 if TYPE_CHECKING:
     from millstream.operators.patterns.condition import Condition
@@ -87,9 +82,9 @@ class Pattern:
                 of the key in between.
 
         Raises:
-            PatternRefusedError: The name or the times cannot be.
-            ConditionRefusedError: The condition is not one.
-            LaterStepError: An earlier condition refers to this step.
+            PATTERN_REFUSED: The name or the times cannot be.
+            CONDITION_REFUSED: The condition is not one.
+            LATER_STEP: An earlier condition refers to this step.
         """
         at = location_of_caller()
         variables = (Variable(name, condition, at),)
@@ -114,28 +109,28 @@ class Pattern:
             strict: Whether its rows must come directly after the row before.
 
         Raises:
-            PatternRefusedError: A name or the times cannot be.
-            ConditionRefusedError: A condition is not one.
-            LaterStepError: An earlier condition refers to this step.
+            PATTERN_REFUSED: A name or the times cannot be.
+            CONDITION_REFUSED: A condition is not one.
+            LATER_STEP: An earlier condition refers to this step.
         """
         at = location_of_caller()
         if not isinstance(alternatives, Mapping):
-            raise PatternRefusedError("alternatives", got=alternatives, at=at)
+            raise pattern_fault("alternatives", got=alternatives, at=at)
         variables = tuple(Variable(name, text, at) for name, text in alternatives.items())
         if not variables:
-            raise PatternRefusedError("no_alternative", at=at)
+            raise pattern_fault("no_alternative", at=at)
         return self._with(_step(variables, times, at, optional, greedy, strict), at)
 
     def without(self, name: str, condition: str) -> Pattern:
         """Say what must not happen between the step before and the step that follows.
 
         Raises:
-            PatternRefusedError: The name cannot be, or nothing precedes it.
-            ConditionRefusedError: The condition is not one.
+            PATTERN_REFUSED: The name cannot be, or nothing precedes it.
+            CONDITION_REFUSED: The condition is not one.
         """
         at = location_of_caller()
         if not self.steps:
-            raise PatternRefusedError("before_the_first", got=name, at=at)
+            raise pattern_fault("before_the_first", got=name, at=at)
         grown = replace(self, pending=(*self.pending, Variable(name, condition, at)))
         grown.hold_names(at)
         return grown
@@ -155,22 +150,24 @@ class Pattern:
         """Hold names and conditions to what can be, so far.
 
         Raises:
-            PatternRefusedError: A name is not one, or is used twice.
-            ConditionRefusedError: A condition is not one.
-            LaterStepError: A condition refers to a later step.
+            PATTERN_REFUSED: A name is not one, or is used twice.
+            CONDITION_REFUSED: A condition is not one.
+            LATER_STEP: A condition refers to a later step.
         """
         guards = [v.name for step in self.steps for v in step.without]
         names = [*self.names, *guards, *(v.name for v in self.pending)]
         for name in names:
             if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
-                raise PatternRefusedError("name", got=name, at=at)
+                raise pattern_fault("name", got=name, at=at)
         folded = [name.lower() for name in names]
         if twice := {name for name in names if folded.count(name.lower()) > 1}:
-            raise PatternRefusedError("name_twice", got=min(twice), at=at)
+            raise pattern_fault("name_twice", got=min(twice), at=at)
         for v, _ in self.conditions():
             if not isinstance(v.condition, str):
                 why = f"it is a {type(v.condition).__name__}, not text"
-                raise ConditionRefusedError(v.name, v.condition, why=why, at=v.at)
+                raise fault(
+                    "CONDITION_REFUSED", at=v.at, step=v.name, condition=v.condition, why=why
+                )
         said = [(v.name, v.condition, sorted(known)) for v, known in self.conditions()]
         remembered(
             json.dumps(["pattern", said, self.names, guards]),
@@ -202,13 +199,17 @@ class Pattern:
         }
         for variable, known in self.conditions():
             if variable.name not in unseen and not can_be_told(variable.name):
-                raise PatternRefusedError("word_of_sql", got=variable.name, at=variable.at)
+                raise pattern_fault("word_of_sql", got=variable.name, at=variable.at)
             try:
                 parse(variable.condition, known)
                 dotted = references(variable.condition)
             except NotAConditionError as error:
-                raise ConditionRefusedError(
-                    variable.name, variable.condition, why=str(error), at=variable.at
+                raise fault(
+                    "CONDITION_REFUSED",
+                    at=variable.at,
+                    step=variable.name,
+                    condition=variable.condition,
+                    why=str(error),
                 ) from error
             for other in every:
                 if other.name in dotted - known:
@@ -233,8 +234,8 @@ def pattern(
         event_time: The column that orders the rows; needed if they have several timestamps.
 
     Raises:
-        TimeBoundMissingError: There is no time bound.
-        PatternRefusedError: The key is not one column or several.
+        TIME_BOUND_MISSING: There is no time bound.
+        PATTERN_REFUSED: The key is not one column or several.
 
     >>> fever = pattern(key="patient", within="6 hours").step("first", "degrees > 39")
     >>> fever.step("second", "degrees > first.degrees").names
@@ -247,7 +248,7 @@ def pattern(
 def _key(key: object, at: Location) -> tuple[str, ...]:
     names = (key,) if isinstance(key, str) else key
     if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
-        raise PatternRefusedError("key", got=key, at=at)
+        raise pattern_fault("key", got=key, at=at)
     return tuple(names)
 
 
@@ -257,7 +258,13 @@ def _bound(within: object, at: Location) -> timedelta:
     except ValueError:
         bound = None
     if bound is None or bound > _LONGEST:
-        raise TimeBoundMissingError(within, at=at)
+        raise fault(
+            "TIME_BOUND_MISSING",
+            at=at,
+            has="has no time bound"
+            if within is None
+            else f"has within={within!r}: not a length of time",
+        )
     return bound
 
 
@@ -285,13 +292,17 @@ def _times(times: object, at: Location) -> tuple[int, int | None]:
         case [int() as least, int() as most] if 0 <= least <= most >= 1:
             if not isinstance(least, bool) and not isinstance(most, bool):
                 return least, most
-    raise PatternRefusedError("times", got=times, at=at)
+    raise pattern_fault("times", got=times, at=at)
 
 
-def _premature(
-    variable: Variable, refers_to: str, *, is_unseen: bool
-) -> LaterStepError | ConditionRefusedError:
+def _premature(variable: Variable, refers_to: str, *, is_unseen: bool) -> MillstreamError:
     if is_unseen:
         why = f"{refers_to!r} must not happen, so it has no row"
-        return ConditionRefusedError(variable.name, variable.condition, why=why, at=variable.at)
-    return LaterStepError(variable.name, refers_to=refers_to, at=variable.at)
+        return fault(
+            "CONDITION_REFUSED",
+            at=variable.at,
+            step=variable.name,
+            condition=variable.condition,
+            why=why,
+        )
+    return fault("LATER_STEP", at=variable.at, step=variable.name, refers_to=refers_to)

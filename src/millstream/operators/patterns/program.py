@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from millstream.errors import ConditionRefusedError, Location, PatternRefusedError
+from millstream.errors import Location, fault
 from millstream.operators.patterns.condition import NotAConditionError, aggregates, path_of
 from millstream.operators.patterns.evaluate import Scope, judge
+from millstream.operators.patterns.refusal import pattern_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -129,7 +130,7 @@ def compiled(
         digits: How many digits those have that are decimals.
 
     Raises:
-        ConditionRefusedError: A comparison cannot be judged exactly as Spark does.
+        CONDITION_REFUSED: A comparison cannot be judged exactly as Spark does.
     """
     parsed = pattern.parsed()
     numbers = {variable.name: number for number, (variable, _) in enumerate(parsed)}
@@ -150,35 +151,35 @@ def hold_to_order(pattern: Pattern) -> None:
     """Hold a finished pattern to what can be run.
 
     Raises:
-        PatternRefusedError: It could match nothing, or does not end with a step.
+        PATTERN_REFUSED: It could match nothing, or does not end with a step.
     """
     if not pattern.steps:
-        raise PatternRefusedError("no_step", at=pattern.at)
+        raise pattern_fault("no_step", at=pattern.at)
     if all(step.is_optional for step in pattern.steps):
-        raise PatternRefusedError("all_optional", at=pattern.at)
+        raise pattern_fault("all_optional", at=pattern.at)
     if pattern.pending:
         last = pattern.pending[-1]
-        raise PatternRefusedError("open_end", got=last.name, at=last.at)
+        raise pattern_fault("open_end", got=last.name, at=last.at)
     if len(pattern.conditions()) > _MOST_CONDITIONS:
-        raise PatternRefusedError("too_long", got=len(pattern.conditions()), at=pattern.at)
+        raise pattern_fault("too_long", got=len(pattern.conditions()), at=pattern.at)
 
 
 def hold_to_absence(pattern: Pattern) -> None:
     """Hold a pattern to what can be absent once it has begun.
 
     Raises:
-        PatternRefusedError: Whatever begins it is all of it.
+        PATTERN_REFUSED: Whatever begins it is all of it.
     """
     first, *rest = pattern.steps
     if not first.is_optional and first.least == 1 and all(step.is_optional for step in rest):
-        raise PatternRefusedError("never_absent", at=pattern.at)
+        raise pattern_fault("never_absent", at=pattern.at)
 
 
 def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
     """Read where matching goes on after a match: `skip_to_last(step)` and the like.
 
     Raises:
-        PatternRefusedError: There is no such policy, or it would go on where it began.
+        PATTERN_REFUSED: There is no such policy, or it would go on where it began.
     """
     said = (
         re.fullmatch(r"(\w+)(?:\((\w+)\))?", after_match) if isinstance(after_match, str) else None
@@ -188,7 +189,7 @@ def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
     if policy in ("skip_past_last", "skip_to_next") and name is None:
         return Skip(policy)
     if policy not in ("skip_to_first", "skip_to_last") or name not in pattern.names:
-        raise PatternRefusedError("after_match", got=after_match, at=at)
+        raise pattern_fault("after_match", got=after_match, at=at)
     [place] = [
         p for p, step in enumerate(pattern.steps) if name in [v.name for v in step.variables]
     ]
@@ -196,7 +197,7 @@ def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
     can_lack = step.is_optional or len(step.variables) > 1
     begins = all(earlier.is_optional for earlier in pattern.steps[:place])
     if can_lack or (begins and (policy == "skip_to_first" or step.least == 1)):
-        raise PatternRefusedError("after_match_step", got=after_match, at=at)
+        raise pattern_fault("after_match_step", got=after_match, at=at)
     return Skip(policy, frozenset({numbers[name]}))
 
 
@@ -223,8 +224,12 @@ def _kept(number: int, variable: Variable, condition: Condition, scope: Scope) -
     try:
         return Kept(number, judge(condition.compared, scope).value)
     except NotAConditionError as error:
-        raise ConditionRefusedError(
-            variable.name, condition.text, why=str(error), at=variable.at
+        raise fault(
+            "CONDITION_REFUSED",
+            at=variable.at,
+            step=variable.name,
+            condition=condition.text,
+            why=str(error),
         ) from error
 
 

@@ -24,16 +24,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from millstream.errors import (
-    ConditionRefusedError,
-    PatternColumnError,
-    PatternRefusedError,
-    PatternTimeError,
-    UnboundedPatternError,
-)
+from millstream.errors import MillstreamError, closest, fault, listed
 from millstream.operators.columns import quoted
 from millstream.operators.event_time import WATERMARK
 from millstream.operators.patterns.program import compared_columns, compared_paths
+from millstream.operators.patterns.refusal import pattern_fault
 from millstream.operators.state.buckets import KEY
 from millstream.operators.state.text import JSON, WITH_NULLS, as_key, unkept
 from millstream.spark.words import words_of
@@ -83,18 +78,18 @@ class Looked:
         """Find the columns a pattern needs.
 
         Raises:
-            PatternColumnError: The key or the event time is not among the columns.
-            PatternTimeError: There are several timestamps, or none.
-            UnboundedPatternError: The rows are a stream without a watermark.
+            PATTERN_COLUMN: The key or the event time is not among the columns.
+            PATTERN_TIME: There are several timestamps, or none.
+            PATTERN_UNBOUNDED: The rows are a stream without a watermark.
         """
         columns = rows.columns
         for name in pattern.key:
             if name not in columns:
                 why = "which the rows do not have"
-                raise PatternColumnError("key", name, why=why, columns=columns, at=pattern.at)
+                raise _unfit_column("key", name, why, columns, pattern.at)
         time = _time(rows, pattern)
         if rows.isStreaming and WATERMARK not in (rows.schema[time].metadata or {}):
-            raise UnboundedPatternError(time, at=pattern.at)
+            raise fault("PATTERN_UNBOUNDED", at=pattern.at, column=time)
         return Looked(rows, pattern, time)
 
     def hold(self, carried: Sequence[str], times: Sequence[str], at: Location) -> None:
@@ -106,31 +101,31 @@ class Looked:
             at: The line of the user.
 
         Raises:
-            PatternRefusedError: A step is called as a column, or as a time of a match.
-            PatternColumnError: A column cannot be kept in the state of a stream, or the key is
+            PATTERN_REFUSED: A step is called as a column, or as a time of a match.
+            PATTERN_COLUMN: A column cannot be kept in the state of a stream, or the key is
                 called as a time of a match.
         """
         columns = self.rows.columns
         known = {name.lower() for name in columns}
         for name in self.pattern.names:
             if name.lower() in known:
-                raise PatternRefusedError("name_of_a_column", got=name, at=self.pattern.at)
+                raise pattern_fault("name_of_a_column", got=name, at=self.pattern.at)
             if name.lower() in times:
-                raise PatternRefusedError("name_of_a_time", got=name, at=self.pattern.at)
+                raise pattern_fault("name_of_a_time", got=name, at=self.pattern.at)
         for name in self.pattern.key:
             if name.lower() in times:
                 why = "which is a time of every answer: rename the column first"
-                raise PatternColumnError("key", name, why=why, columns=columns, at=at)
+                raise _unfit_column("key", name, why, columns, at)
         for name in (*self.pattern.key, *carried):
             if bad := next(unkept(self.rows.schema[name].dataType), None):
                 why = f"which is {bad.simpleString()}: a match cannot keep that"
-                raise PatternColumnError("column", name, why=why, columns=columns, at=at)
+                raise _unfit_column("column", name, why, columns, at)
 
     def kinds(self) -> dict[Path, Kind]:
         """Give the types of the columns that are compared between rows.
 
         Raises:
-            ConditionRefusedError: There is no such column, or its type cannot be compared exactly.
+            CONDITION_REFUSED: There is no such column, or its type cannot be compared exactly.
         """
         return {path: _KINDS[type(kind)] for path, kind in self._types().items()}
 
@@ -157,7 +152,7 @@ class Looked:
         """Judge the rows, leave out those that meet no condition, and write down the others.
 
         Raises:
-            ConditionRefusedError: Spark refuses a condition, or it is not boolean.
+            CONDITION_REFUSED: Spark refuses a condition, or it is not boolean.
         """
         kinds = self.kinds()
         values = [_column(path, kind).alias(str(n)) for n, (path, kind) in enumerate(kinds.items())]
@@ -216,15 +211,15 @@ def _time(rows: DataFrame, pattern: Pattern) -> str:
     times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
     if pattern.event_time is None:
         if len(times) != 1:
-            raise PatternTimeError(times, at=pattern.at)
+            raise fault("PATTERN_TIME", at=pattern.at, count=len(times), candidates=listed(times))
         return times[0]
     if pattern.event_time not in times:
-        raise PatternColumnError(
+        raise _unfit_column(
             "event_time",
             pattern.event_time,
-            why="which is not a TIMESTAMP of the rows",
-            columns=rows.columns,
-            at=pattern.at,
+            "which is not a TIMESTAMP of the rows",
+            rows.columns,
+            pattern.at,
         )
     return pattern.event_time
 
@@ -234,5 +229,21 @@ def _column(path: Path, kind: Kind | None = None) -> Column:
     return F.expr(READ_AS[kind].replace("{}", name) if kind in READ_AS else name)
 
 
-def _refused(variable: Variable, condition: Condition, why: str) -> ConditionRefusedError:
-    return ConditionRefusedError(variable.name, condition.text, why=why, at=variable.at)
+def _unfit_column(
+    option: str, column: str, why: str, columns: Sequence[str], at: Location
+) -> MillstreamError:
+    return fault(
+        "PATTERN_COLUMN",
+        at=at,
+        option=option,
+        column=column,
+        why=why,
+        nearest=closest(column, columns),
+        columns=listed(columns),
+    )
+
+
+def _refused(variable: Variable, condition: Condition, why: str) -> MillstreamError:
+    return fault(
+        "CONDITION_REFUSED", at=variable.at, step=variable.name, condition=condition.text, why=why
+    )

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     ShortType,
 )
 
-from millstream.errors import Location, SelectRefusedError
+from millstream.errors import Location, fault
 from millstream.operators.patterns.condition import (
     NotAConditionError,
     aggregates,
@@ -68,7 +68,7 @@ class Selection:
             rows: The rows it was found in, for the types of their columns.
 
         Raises:
-            SelectRefusedError: It is not a list of columns, or Spark refuses it.
+            SELECT_REFUSED: It is not a list of columns, or Spark refuses it.
         """
         query = self._parsed()
         folded: dict[str, str] = {}
@@ -149,7 +149,7 @@ class Selection:
         return total if name == "sum" else f"{total} / size({values})"
 
     def _refuse(self, why: str) -> NoReturn:
-        raise SelectRefusedError(self.text, why=why, at=self.at)
+        raise fault("SELECT_REFUSED", at=self.at, select=self.text, why=why)
 
 
 def _replace(call: exp.Expr, name: str) -> None:

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import MillstreamError, StatefulRaisedError
+from millstream.errors import MillstreamError, fault
 from millstream.model.state import TIMEOUT
 from millstream.operators.state.aside import Raised
 from millstream.operators.state.codec import Codec
@@ -240,8 +240,12 @@ class _Turn:
     def _put_aside(self, row: str, why: Exception | str) -> None:
         if not self._calls.tolerates:
             cause = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
-            raised = StatefulRaisedError(
-                self._declared.name, cause=cause, row=row, at=self._declared.at
+            raised = fault(
+                "STATEFUL_RAISED",
+                at=self._declared.at,
+                function=self._declared.name,
+                cause=cause,
+                row=row,
             )
             raise raised from (why if isinstance(why, Exception) else None)
         trace = why if isinstance(why, str) else trace_of(why)

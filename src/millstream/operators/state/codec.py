@@ -9,7 +9,7 @@ import msgspec
 from msgspec import convert
 from msgspec.structs import astuple
 
-from millstream.errors import EmittedRowError, StateValueError
+from millstream.errors import fault
 from millstream.operators.state.kind import (
     has_numbers_to_check,
     is_plain,
@@ -107,7 +107,7 @@ class Codec:
         """Write a state, held to its types; None if it is as it began.
 
         Raises:
-            StateValueError: A value does not fit.
+            STATE_VALUE: A value does not fit.
         """
         if self.is_fresh(state):
             return None
@@ -117,11 +117,12 @@ class Codec:
             for column in self._numbers:
                 to_words(getattr(again, column.name), column.type)
         except (TypeError, ValueError, OverflowError) as error:
-            raise StateValueError(
-                self._declared.name,
-                why=_by_name(str(error), self._declared.state.names),
-                state=f"state={self._declared.state.to_ddl()!r}",
+            raise fault(
+                "STATE_VALUE",
                 at=self._declared.at,
+                function=self._declared.name,
+                state=f"state={self._declared.state.to_ddl()!r}",
+                why=_by_name(str(error), self._declared.state.names),
             ) from error
         return packed
 
@@ -129,7 +130,7 @@ class Codec:
         """Write a row that a function gave, held to its types: as text, or as it is if it is plain.
 
         Raises:
-            EmittedRowError: It does not fit.
+            EMITTED_ROW: It does not fit.
         """
         try:
             by_name = row if isinstance(row, dict) else self._named(row)
@@ -141,12 +142,13 @@ class Codec:
             return astuple(answer) if self._plain else (text.decode(),)
         except (TypeError, ValueError, OverflowError) as error:
             shown = repr(row)
-            raise EmittedRowError(
-                self._declared.name,
-                row=shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…",
-                why=_by_name(str(error), self._names),
-                emits=f"emits={self._declared.emits.to_ddl()!r}",
+            raise fault(
+                "EMITTED_ROW",
                 at=self._declared.at,
+                function=self._declared.name,
+                row=shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…",
+                emits=f"emits={self._declared.emits.to_ddl()!r}",
+                why=_by_name(str(error), self._names),
             ) from error
 
     def _named(self, row: Any) -> dict[str, Any]:

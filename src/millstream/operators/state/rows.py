@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
-from millstream.errors import (
-    SchemaError,
-    StatefulColumnError,
-    StatefulRefusedError,
-    StatefulTimeError,
-    StatefulUnboundedError,
-    StateKeptForeverError,
-)
+from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.schema import Schema
 from millstream.model.state import KeptState
 from millstream.operators.build_context import Hold, build_context, notes
@@ -25,9 +18,12 @@ from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
 from millstream.operators.state.kind import is_plain
+from millstream.operators.state.refusal import stateful_fault
 from millstream.operators.state.text import NULLS, as_key
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column
 
     from millstream.model.schema import Field
@@ -77,7 +73,9 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         notes().holds.append(Hold(timedelta(), keeps_times=False))
     if rows.isStreaming and not declared.is_bounded:
         notes().forever.append(
-            lambda by: StateKeptForeverError(declared.name, dataset=by, at=declared.at)
+            lambda by: fault(
+                "STATE_KEPT_FOREVER", at=declared.at, function=declared.name, dataset=by
+            )
         )
     if is_plain(declared.emits):
         return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
@@ -105,15 +103,15 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
     """Read what keys begin with.
 
     Raises:
-        StatefulRefusedError: It is no DataFrame, or a stream.
-        StatefulColumnError: A column of the key or of the state is missing, or of another type.
+        STATEFUL_REFUSED: It is no DataFrame, or a stream.
+        STATEFUL_COLUMN: A column of the key or of the state is missing, or of another type.
     """
     declared = stateful.declared
     assert stateful.initial is not None
     given = stateful.initial(rows.sparkSession)
     if not isinstance(given, DataFrame) or given.isStreaming:
         got = "a stream" if isinstance(given, DataFrame) else type(given).__name__
-        raise StatefulRefusedError(declared.name, "initial", got=got, at=declared.at)
+        raise stateful_fault(declared.name, "initial", got=got, at=declared.at)
     wanted = StructType([rows.schema[name] for name in declared.key])
     for field in (*wanted.fields, *_struct(declared.state).fields):
         if field.name not in given.columns:
@@ -122,9 +120,7 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
             why = f"which is {given.schema[field.name].dataType.simpleString()} in initial"
         else:
             continue
-        raise StatefulColumnError(
-            declared.name, field.name, why=why, columns=given.columns, at=declared.at
-        )
+        raise _unfit_column(declared, field.name, why, given.columns)
     return given.select(
         as_key(given, declared.key, _OF_KEYS).alias(KEY),
         F.lit(INITIAL_US).cast("bigint").alias(_TIME),
@@ -136,7 +132,7 @@ def _schema(declared: KeyedState, rows: DataFrame, names: tuple[str, ...] | list
     """Read columns as a function is given them.
 
     Raises:
-        StatefulColumnError: A column is missing, or cannot be given.
+        STATEFUL_COLUMN: A column is missing, or cannot be given.
     """
     found: list[Field] = []
     for name in names:
@@ -151,9 +147,7 @@ def _schema(declared: KeyedState, rows: DataFrame, names: tuple[str, ...] | list
             except SchemaError as error:
                 why = f"which it cannot be given: {error.what}"
         if why:
-            raise StatefulColumnError(
-                declared.name, name, why=why, columns=rows.columns, at=declared.at
-            )
+            raise _unfit_column(declared, name, why, rows.columns)
     return Schema(tuple(found))
 
 
@@ -166,29 +160,47 @@ def _time(declared: KeyedState, rows: DataFrame) -> str | None:
     if declared.event_time is not None:
         if declared.event_time not in times:
             why = "which is not a TIMESTAMP of the rows"
-            raise StatefulColumnError(
-                declared.name, declared.event_time, why=why, columns=rows.columns, at=declared.at
-            )
+            raise _unfit_column(declared, declared.event_time, why, rows.columns)
         return declared.event_time
     if len(times) == 1:
         return times[0]
     if declared.order == "event" or _goes_by_event_time(declared):
-        raise StatefulTimeError(declared.name, times, at=declared.at)
+        raise fault(
+            "STATEFUL_TIME",
+            at=declared.at,
+            function=declared.name,
+            count=len(times),
+            candidates=listed(times),
+        )
     return None
+
+
+def _unfit_column(
+    declared: KeyedState, column: str, why: str, columns: Sequence[str]
+) -> MillstreamError:
+    return fault(
+        "STATEFUL_COLUMN",
+        at=declared.at,
+        function=declared.name,
+        column=column,
+        why=why,
+        nearest=closest(column, columns),
+        columns=listed(columns),
+    )
 
 
 def _has_clock(declared: KeyedState, rows: DataFrame, time: str | None) -> bool:
     """Whether there is something for timers to go by.
 
     Raises:
-        StatefulUnboundedError: There must be, and there is no watermark.
+        STATEFUL_UNBOUNDED: There must be, and there is no watermark.
     """
     if declared.clock == "processing":
         return True
     if time is not None and _DELAY in (rows.schema[time].metadata or {}):
         return True
     if time is not None and (declared.order == "event" or _goes_by_event_time(declared)):
-        raise StatefulUnboundedError(declared.name, time, at=declared.at)
+        raise fault("STATEFUL_UNBOUNDED", at=declared.at, function=declared.name, column=time)
     return False
 
 

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, cast
 
 from millstream.declare import described, location_of, location_of_caller
-from millstream.errors import (
-    OperatorOptionError,
-    SchemaError,
-    StatefulParametersError,
-    StatefulRefusedError,
-    closest,
-    listed,
-)
+from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.model.state import CLOCKS, ORDERS, KeyedState
+from millstream.operators.fault import option_fault
+from millstream.operators.state.refusal import stateful_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.errors import Location
-    from millstream.errors.state import StatefulFault
     from millstream.model.state import Clock
+    from millstream.operators.state.refusal import StatefulFault
 
 _CALL = "ms.stateful"
 _RESERVED = ("clear",)
@@ -100,7 +95,7 @@ def stateful(
     def made(function: Callable[..., Iterable[Any] | None]) -> Stateful:
         if not hasattr(inspect.unwrap(function), "__code__"):
             name = type(function).__name__
-            raise StatefulRefusedError(name, "function", got=described(function), at=at)
+            raise stateful_fault(name, "function", got=described(function), at=at)
         declared = _declared(function, options)
         return Stateful(function, _with(declared, options), options.get("initial"))
 
@@ -114,11 +109,11 @@ def _check_options(options: StatefulOptions, at: Location) -> None:
         if name not in known:
             instead = f"{closest(name, known)}its options are {listed(known)}"
             why = "it has no such option"
-            raise OperatorOptionError(_CALL, name, value, why=why, instead=instead, at=at)
+            raise option_fault(_CALL, name, value, why=why, instead=instead, at=at)
     for name in _NEEDED:
         if name not in options:
             why = f"it needs {', '.join(_NEEDED)}"
-            raise OperatorOptionError(_CALL, name, None, why=why, instead=_EXAMPLE, at=at)
+            raise option_fault(_CALL, name, None, why=why, instead=_EXAMPLE, at=at)
 
 
 def _columns(key: object) -> tuple[str, ...]:
@@ -134,13 +129,18 @@ def _declared(function: Callable[..., Any], options: StatefulOptions) -> KeyedSt
     parameters = inspect.signature(function).parameters.values()
     takes = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(takes) != 4 or len(parameters) != 4:
-        raise StatefulParametersError(name, parameters=[str(p) for p in parameters], at=at)
+        raise fault(
+            "STATEFUL_PARAMETERS",
+            at=at,
+            function=name,
+            parameters=", ".join(str(p) for p in parameters),
+        )
     if not key:
-        raise StatefulRefusedError(name, "key", at=at)
+        raise stateful_fault(name, "key", at=at)
     kept, given = (_schema(options[part], name, at) for part in ("state", "emits"))
     for column in _RESERVED:
         if column in kept.names:
-            raise StatefulRefusedError(name, "reserved", got=column, at=at)
+            raise stateful_fault(name, "reserved", got=column, at=at)
     forgets = "clear" in inspect.unwrap(function).__code__.co_names
     return KeyedState(name, key, kept, given, at, forgets=forgets)
 
@@ -152,7 +152,7 @@ def _schema(text: str, function: str, at: Location) -> Schema:
         raise error.located(at) from None
     for name in schema.names:
         if not name.isidentifier():
-            raise StatefulRefusedError(function, "name", got=name, at=at)
+            raise stateful_fault(function, "name", got=name, at=at)
     return schema
 
 
@@ -164,8 +164,8 @@ def _with(declared: KeyedState, options: StatefulOptions) -> KeyedState:
     clocks = {clock for clock, _ in read.values()} or {"event"}
     order = options.get("order", "event")
 
-    def refuse(fault: StatefulFault, got: object = None) -> StatefulRefusedError:
-        return StatefulRefusedError(declared.name, fault, got=got, at=declared.at)
+    def refuse(which: StatefulFault, got: object = None) -> MillstreamError:
+        return stateful_fault(declared.name, which, got=got, at=declared.at)
 
     initial = options.get("initial")
     if initial is not None and not callable(initial):
@@ -197,5 +197,5 @@ def _length(option: str, text: str, declared: KeyedState) -> tuple[str, timedelt
         found = None
     if not found:
         got = f"{option}={text!r}"
-        raise StatefulRefusedError(declared.name, "length", got=got, at=declared.at) from None
+        raise stateful_fault(declared.name, "length", got=got, at=declared.at) from None
     return clock, found

@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from millstream.errors import OperatorColumnError
 from millstream.operators.columns import quoted
+from millstream.operators.fault import column_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,12 +81,12 @@ def hold_kept(rows: DataFrame, names: Sequence[str], *, call: str, at: Location)
     """Make sure that columns come back from text as they were.
 
     Raises:
-        OperatorColumnError: One has a type that text does not keep.
+        OPERATOR_COLUMN: One has a type that text does not keep.
     """
     for name in names:
         if bad := next(unkept(rows.schema[name].dataType), None):
             why = f"which is {bad.simpleString()}: a stream cannot keep that"
-            raise OperatorColumnError(call, name, why=why, columns=rows.columns, at=at)
+            raise column_fault(call, name, why=why, columns=rows.columns, at=at)
 
 
 def unkept(kind: DataType) -> Iterator[DataType]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from millstream.errors import TimerRefusedError
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from millstream.errors import Location
@@ -65,7 +65,7 @@ class Timer:
         A time that has passed already counts as now.
 
         Raises:
-            TimerRefusedError: It is no time with a time zone; or the call is for a timer, and the
+            TIMER_REFUSED: It is no time with a time zone; or the call is for a timer, and the
                 time not after it.
         """
         if self._owner.refused or not name:
@@ -83,4 +83,6 @@ class Timer:
             self._us.pop(name, None)
 
     def _refuse(self, name: str, why: str) -> None:
-        raise TimerRefusedError(self._owner.function, name, why=why, at=self._owner.at)
+        raise fault(
+            "TIMER_REFUSED", at=self._owner.at, function=self._owner.function, timer=name, why=why
+        )

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import SinkFunctionError, StoreModeError
+from millstream.errors import fault
 from millstream.serve.fence import Place
 
 if TYPE_CHECKING:
@@ -77,16 +77,24 @@ class FunctionSink:
         if type(self.parallel) is not int or self.parallel < 1:
             why = f"parallel={self.parallel!r} is no number of parts at a time"
             use = "give a whole number from 1 on, such as parallel=4"
-            yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store=store, why=why, use=use)
         if "/" in self.name or "\0" in self.name or self.name in (".", ".."):
             why = "a file of the home is named as it is, and no file can have this name"
             use = "give it another name=, of letters and digits"
-            yield StoreModeError(store, serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store=store, why=why, use=use)
         handed = ("rows", "batch") if self.connect is None else ("connection", "rows", "batch")
         try:
             inspect.signature(self.function).bind(*handed)
         except (TypeError, ValueError) as error:
-            yield SinkFunctionError(serve, name=self.name, handed=handed, why=str(error), at=at)
+            yield fault(
+                "SINK_FUNCTION",
+                at=at,
+                serve=serve,
+                name=self.name,
+                why=str(error),
+                count=len(handed),
+                handed=", ".join(handed),
+            )
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
         """Nothing to reach: what the function reaches for is not known."""

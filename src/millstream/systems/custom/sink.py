@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import MillstreamError, SinkRaisedError, StoreUnreachableError
+from millstream.errors import MillstreamError, fault
 from millstream.serve.fence import Fence, lets_in, passed, taken
 from millstream.serve.store import Written
 from millstream.systems.custom.settings import Batch
@@ -56,7 +56,7 @@ class Handed:
         Raises:
             OvertakenError: Another driver is the last.
             StoreUnreachableError: The function could not reach something.
-            SinkRaisedError: The function raised.
+            SINK_RAISED: The function raised.
         """
         held = self.fence()
         is_new = lets_in(held, self._driver, turn, self.place)
@@ -69,11 +69,15 @@ class Handed:
             raise
         except (OSError, EOFError) as error:
             why = f"{type(error).__name__}: {error}"
-            raise StoreUnreachableError(self.place.name, why=why) from error
+            raise fault("STORE_UNREACHABLE", store=self.place.name, why=why) from error
         except Exception as error:
             cause = f"{type(error).__name__}: {error}"
-            raise SinkRaisedError(
-                self._shape.dataset, name=self._sink.name, cause=cause, at=self._shape.at
+            raise fault(
+                "SINK_RAISED",
+                at=self._shape.at,
+                name=self._sink.name,
+                serve=self._shape.dataset,
+                cause=cause,
             ) from error
         fence = passed(held, turn, settle(()))
         self._keep(fence)

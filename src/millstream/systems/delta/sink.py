@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
-from millstream.errors import StoreFailedError, StoreUnreachableError
+from millstream.errors import fault
 from millstream.lake.delta import Facts, FencedTable, last_told
 from millstream.lake.enforce import Shape as TableShape, columns_to_add, make_table
 from millstream.lake.files import DataFile
@@ -163,7 +163,9 @@ def _told(place: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StoreUnreachableError if error.errno in PASSING else StoreFailedError
-        raise kind(place.name, why=error.strerror or str(error)) from error
+        why = error.strerror or str(error)
+        if error.errno in PASSING:
+            raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
+        raise fault("STORE_FAILED", store=place.name, why=why) from error
     except DeltaError as error:
-        raise StoreFailedError(place.name, why=str(error)) from error
+        raise fault("STORE_FAILED", store=place.name, why=str(error)) from error

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import DeltaMissingError
+from millstream.errors import fault
 from millstream.model.dataset import Codec
 from millstream.settings.secret import revealed
 
@@ -46,7 +46,7 @@ class Delta:
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A path without a Delta table."""
         if not self._is_there:
-            yield DeltaMissingError(self.path, source=source, at=at)
+            yield fault("DELTA_MISSING", at=at, source=source, path=self.path)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Nothing more to try: the table was looked at."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from millstream.errors import FormatRefusedError, StoreModeError
+from millstream.errors import fault
 from millstream.serve.fence import Place
+from millstream.systems.record import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,13 +61,11 @@ class FileSink:
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
         """A format that is none of ours, or rows that change."""
         if self.format not in FORMATS:
-            yield FormatRefusedError(
-                self.format, source=serve, allowed=FORMATS, at=at, kind="serve"
-            )
+            yield format_fault(f"serve {serve!r}", self.format, FORMATS, at)
         if mode != "append":
             why = f"mode={mode!r} changes rows, and a file that is written stays as it is"
             use = "serve it to ms.DeltaPath, whose rows can change"
-            yield StoreModeError("FileSink", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="FileSink", why=why, use=use)
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
         """Nothing to reach: the folder is made when it is opened."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from millstream.errors import StoreFailedError, StoreUnreachableError
+from millstream.errors import fault
 from millstream.serve.encode import as_json, as_objects, encode
 from millstream.serve.fence import Fence, lets_in, passed, taken
 from millstream.serve.shape import NESTED
@@ -86,8 +86,10 @@ class Folder:
                 lets_in(held, self._driver, turn, self.place)
                 assert held is not None
                 if is_any and (self._folder / name).exists():
-                    raise StoreFailedError(
-                        self.place.name, why=f"{name!r} is there, and the fence does not know it"
+                    raise fault(
+                        "STORE_FAILED",
+                        store=self.place.name,
+                        why=f"{name!r} is there, and the fence does not know it",
                     )
                 fence = passed(held, turn, settle(refused))
                 self._put(fence, name if is_any else "")
@@ -156,7 +158,7 @@ class Folder:
                 except BlockingIOError:
                     if time.monotonic() > until:
                         why = f"another process holds {lock.name!r}"
-                        raise StoreUnreachableError(self.place.name, why=why) from None
+                        raise fault("STORE_UNREACHABLE", store=self.place.name, why=why) from None
                     time.sleep(_LOOK_EVERY_S)
             yield
 
@@ -220,5 +222,5 @@ def _told(place: Place) -> Iterator[None]:
     except OSError as error:
         why = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
         if error.errno in PASSING:
-            raise StoreUnreachableError(place.name, why=why) from error
-        raise StoreFailedError(place.name, why=why) from error
+            raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
+        raise fault("STORE_FAILED", store=place.name, why=why) from error

@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from millstream.errors import FormatRefusedError, OptionUnusedError, PathMissingError
+from millstream.errors import fault
 from millstream.model.dataset import Codec, CsvOptions
 from millstream.model.schema import Schema
 from millstream.settings.secret import revealed
+from millstream.systems.record import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,29 +56,31 @@ class Files:
     def missing(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A path that does not exist."""
         if "://" not in self.path and not (os.path.exists(self.path) or glob.glob(self.path)):
-            yield PathMissingError(self.path, source=source, at=at)
+            yield fault("PATH_MISSING", at=at, source=source, path=self.path)
 
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A format that does not exist, or an option that is not used."""
         if self.format not in FORMATS:
-            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+            yield format_fault(f"source {source!r}", self.format, FORMATS, at)
         if self.csv.multiline and self.format in FORMATS and self.format != "csv":
-            yield OptionUnusedError(
-                "csv.multiline",
-                value=True,
+            yield fault(
+                "OPTION_UNUSED",
+                at=at,
                 source=source,
+                option="csv.multiline",
+                value=True,
                 by=f"format={self.format!r}",
                 fix="set format='csv', or leave csv.multiline out",
-                at=at,
             )
         if self._is_multiline and "lineSep" in self.options:
-            yield OptionUnusedError(
-                "options.lineSep",
-                value=self.options["lineSep"],
+            yield fault(
+                "OPTION_UNUSED",
+                at=at,
                 source=source,
+                option="options.lineSep",
+                value=self.options["lineSep"],
                 by="csv.multiline=True",
                 fix="leave options.lineSep out: lines end with LF or CRLF",
-                at=at,
             )
 
     @property

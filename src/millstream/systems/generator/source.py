@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import ShareRefusedError
+from millstream.errors import fault
 from millstream.model.dataset import Codec
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
 from millstream.systems.rate.source import counted, counter
@@ -62,12 +62,24 @@ class Generator:
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A rate that is not positive, or shares that are none."""
         if self.rate < 1:
-            yield ShareRefusedError("rate", self.rate, source=source, expected="1 or more", at=at)
+            yield fault(
+                "SHARE_REFUSED",
+                at=at,
+                source=source,
+                option="rate",
+                value=self.rate,
+                expected="1 or more",
+            )
         for option in _SHARES:
             share = getattr(self, option)
             if not 0 <= share <= 1:
-                yield ShareRefusedError(
-                    option, share, source=source, expected="a share from 0 to 1", at=at
+                yield fault(
+                    "SHARE_REFUSED",
+                    at=at,
+                    source=source,
+                    option=option,
+                    value=share,
+                    expected="a share from 0 to 1",
                 )
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:

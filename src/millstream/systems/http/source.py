@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from millstream.errors import InboxClosedError, PortTakenError
+from millstream.errors import InboxClosedError, fault
 from millstream.systems.record import Received
 
 if TYPE_CHECKING:
@@ -44,14 +44,16 @@ class Http(Received):
         """Try the port.
 
         Raises:
-            PortTakenError: Something else listens there.
+            PORT_TAKEN: Something else listens there.
         """
         try:
             ThreadingHTTPServer((self.host, self.port), BaseHTTPRequestHandler).server_close()
         except OSError as error:
             address = f"{self.host}:{self.port}"
             listener = f"source {source!r}"
-            raise PortTakenError(address, listener=listener, why=str(error), at=at) from error
+            raise fault(
+                "PORT_TAKEN", at=at, listener=listener, address=address, why=str(error)
+            ) from error
 
     def receive(self, inbox: Inbox) -> None:
         """Answer posts until the app stops."""

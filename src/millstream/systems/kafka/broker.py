@@ -10,14 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from millstream.errors import (
-    ExtraMissingError,
-    StoreFailedError,
-    StoreLoginError,
-    StoreUnreachableError,
-    TopicMissingError,
-    TransactionHangsError,
-)
+from millstream.errors import closest, fault
 from millstream.serve.fence import Fence
 
 if TYPE_CHECKING:
@@ -59,7 +52,9 @@ class Cluster:
             import confluent_kafka
             from confluent_kafka import admin
         except ImportError as error:
-            raise ExtraMissingError("ms.Kafka", module="confluent_kafka", extra="kafka") from error
+            raise fault(
+                "EXTRA_MISSING", what="ms.Kafka", module="confluent_kafka", extra="kafka"
+            ) from error
         self.place, self._sink, self._shape, self._name = place, sink, shape, name
         self.partition = 0
         """Where its fence is."""
@@ -96,7 +91,7 @@ class Cluster:
         """Say which topic this is: one that is deleted and made again is another.
 
         Raises:
-            TopicMissingError: There is none.
+            TOPIC_MISSING: There is none.
             StoreUnreachableError: No broker answers.
         """
         of = self._kafka.KafkaError
@@ -112,12 +107,13 @@ class Cluster:
         with told(self):
             topics = sorted(self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics)
         dataset = f"serve {self._shape.dataset!r}"
-        raise TopicMissingError(
-            self._sink.name,
-            servers=self._sink.servers,
-            dataset=dataset,
-            topics=[topic for topic in topics if topic != FENCES],
+        raise fault(
+            "TOPIC_MISSING",
             at=self._shape.at,
+            dataset=dataset,
+            topic=self._sink.name,
+            servers=self._sink.servers,
+            nearest=closest(self._sink.name, [topic for topic in topics if topic != FENCES]),
         )
 
     def largest_record(self) -> int:
@@ -180,7 +176,7 @@ class Cluster:
         writer are over: one of them that stays open was ended without a mark, and stays so.
 
         Raises:
-            TransactionHangsError: One stays open that nobody will end.
+            TRANSACTION_HANGS: One stays open that nobody will end.
         """
         of, began, patience = self._kafka.IsolationLevel, time.monotonic(), _MARKS_WITHIN_S
         end = self._end(of.READ_UNCOMMITTED)
@@ -188,8 +184,13 @@ class Cluster:
             if time.monotonic() - began > patience:
                 writer = self._writer_at(open_at)
                 if writer == self._name or patience == _SETTLES_WITHIN_S:
-                    raise TransactionHangsError(
-                        self.place.name, FENCES, self.partition, offset=open_at, writer=writer
+                    raise fault(
+                        "TRANSACTION_HANGS",
+                        store=self.place.name,
+                        writer=writer,
+                        offset=open_at,
+                        partition=self.partition,
+                        topic=FENCES,
                     )
                 patience = _SETTLES_WITHIN_S
             time.sleep(_LOOK_EVERY_S)
@@ -250,7 +251,9 @@ class Cluster:
                 yield message
         finally:
             consumer.close()
-        raise StoreUnreachableError(self.place.name, why=f"topic {FENCES!r} cannot be read")
+        raise fault(
+            "STORE_UNREACHABLE", store=self.place.name, why=f"topic {FENCES!r} cannot be read"
+        )
 
     def is_of_a_record(self, error: Any) -> bool:
         """Tell whether one record is refused, and others may be taken."""
@@ -261,7 +264,7 @@ class Cluster:
         """Raise what an error of Kafka means.
 
         Raises:
-            StoreLoginError: The broker does not let this user in.
+            STORE_LOGIN: The broker does not let this user in.
             StoreFailedError: What is asked for is refused.
             StoreUnreachableError: Anything that may pass.
         """
@@ -272,7 +275,7 @@ class Cluster:
         login = (of._AUTHENTICATION, of.SASL_AUTHENTICATION_FAILED)
         if error.code() in login or (self.said is not None and self.said.code() in login):
             why = (self.said or error).str()
-            raise StoreLoginError(self.place.name, why=why) from cause
+            raise fault("STORE_LOGIN", store=self.place.name, why=why) from cause
         refused = (
             of.TOPIC_AUTHORIZATION_FAILED,
             of.CLUSTER_AUTHORIZATION_FAILED,
@@ -282,8 +285,8 @@ class Cluster:
             of._INVALID_ARG,
         )
         if error.code() in refused:
-            raise StoreFailedError(self.place.name, why=error.str()) from cause
-        raise StoreUnreachableError(self.place.name, why=error.str()) from cause
+            raise fault("STORE_FAILED", store=self.place.name, why=error.str()) from cause
+        raise fault("STORE_UNREACHABLE", store=self.place.name, why=error.str()) from cause
 
 
 @contextmanager

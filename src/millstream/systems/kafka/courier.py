@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from millstream.alert.destination import NotToldError
-from millstream.errors import ExtraMissingError, StoreFailedError, concealed
+from millstream.errors import concealed, fault
 from millstream.settings.secret import revealed
 from millstream.systems.kafka.topic import Records, Topic as Store
 
@@ -32,7 +32,9 @@ class TopicCourier:
         try:
             from confluent_kafka import KafkaException, Producer
         except ImportError as error:
-            raise ExtraMissingError("ms.Kafka", module="confluent_kafka", extra="kafka") from error
+            raise fault(
+                "EXTRA_MISSING", what="ms.Kafka", module="confluent_kafka", extra="kafka"
+            ) from error
         store = Store(topic.topic, topic.bootstrap_servers, Records("json"), options=topic.options)
         self._topic = revealed(topic.topic)
         ours = {"enable.idempotence": True, "message.timeout.ms": int(_WITHIN_S * 1000)}
@@ -40,7 +42,7 @@ class TopicCourier:
             self._producer = Producer({**ours, **store.client}, logger=_CLIENT)
         except KafkaException as error:
             why = concealed(error.args[0].str())
-            raise StoreFailedError(store.place("").name, why=why) from None
+            raise fault("STORE_FAILED", store=store.place("").name, why=why) from None
 
     def tell(self, notice: Notice) -> None:
         """Send a record, and wait until the brokers have it.

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from millstream.errors import (
-    BrokerUnreachableError,
-    FormatRefusedError,
-    StoreModeError,
-    TopicMissingError,
-)
+from millstream.errors import closest, fault
 from millstream.model.dataset import AvroOptions, Codec
 from millstream.model.schema import Schema
 from millstream.serve.option import named
@@ -18,6 +13,7 @@ from millstream.settings.secret import parts_of, revealed
 from millstream.systems.address import guarded_options
 from millstream.systems.avro import AvroFiles, avro_faults, read_avro
 from millstream.systems.kafka.topic import WRITTEN, Records, Topic
+from millstream.systems.record import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +92,7 @@ class Kafka:
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A format that does not exist, or Avro that cannot become the columns of the schema."""
         if self.format not in FORMATS:
-            yield FormatRefusedError(self.format, source=source, allowed=FORMATS, at=at)
+            yield format_fault(f"source {source!r}", self.format, FORMATS, at)
         if self.format == "avro":
             yield from avro_faults(self._read, self.schema, source, at)
 
@@ -104,8 +100,8 @@ class Kafka:
         """Ask the broker for the topic.
 
         Raises:
-            BrokerUnreachableError: No broker answers.
-            TopicMissingError: The topic does not exist.
+            BROKER_UNREACHABLE: No broker answers.
+            TOPIC_MISSING: The topic does not exist.
         """
         self._reach(spark, f"source {source!r}", at)
 
@@ -113,8 +109,8 @@ class Kafka:
         """Ask the broker for the topic.
 
         Raises:
-            BrokerUnreachableError: No broker answers.
-            TopicMissingError: The topic does not exist.
+            BROKER_UNREACHABLE: No broker answers.
+            TOPIC_MISSING: The topic does not exist.
         """
         self._reach(spark, f"serve {serve!r}", at)
 
@@ -124,22 +120,29 @@ class Kafka:
         try:
             admin = self._admin(spark)
         except Py4JJavaError as error:
-            raise BrokerUnreachableError(
-                self.bootstrap_servers, dataset=dataset, at=at, why=_root_cause(error)
+            raise fault(
+                "BROKER_UNREACHABLE",
+                at=at,
+                servers=self.bootstrap_servers,
+                dataset=dataset,
+                why=f": {_root_cause(error)}",
             ) from error
         try:
             topics = set(admin.listTopics().names().get())
         except Py4JJavaError as error:
-            raise BrokerUnreachableError(self.bootstrap_servers, dataset=dataset, at=at) from error
+            raise fault(
+                "BROKER_UNREACHABLE", at=at, servers=self.bootstrap_servers, dataset=dataset, why=""
+            ) from error
         finally:
             admin.close()
         if self.topic not in topics:
-            raise TopicMissingError(
-                self.topic,
-                servers=self.bootstrap_servers,
-                dataset=dataset,
-                topics=sorted(topics),
+            raise fault(
+                "TOPIC_MISSING",
                 at=at,
+                dataset=dataset,
+                topic=self.topic,
+                servers=self.bootstrap_servers,
+                nearest=closest(self.topic, sorted(topics)),
             )
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
@@ -215,11 +218,9 @@ class Kafka:
             if getattr(self, option):
                 why = f"Spark itself writes there without batches, and it knows no {option}"
                 use = f"leave {option} out, or run it with a trigger that has batches"
-                yield StoreModeError("Kafka", serve=serve, why=why, use=use, at=at)
+                yield fault("STORE_MODE", at=at, serve=serve, store="Kafka", why=why, use=use)
         if self.format not in WRITTEN:
-            yield FormatRefusedError(
-                self.format, source=serve, allowed=WRITTEN, at=at, kind="serve"
-            )
+            yield format_fault(f"serve {serve!r}", self.format, WRITTEN, at)
 
     def columns(self) -> tuple[str, ...]:
         """The key; and what text and raw records are made of."""

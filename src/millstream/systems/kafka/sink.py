@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.errors import OvertakenError, StoreUnreachableError
+from millstream.errors import StoreUnreachableError, fault
 from millstream.serve.fence import lets_in, passed, taken
 from millstream.serve.shape import GONE
 from millstream.serve.store import Refused, Written, keyed, salvage
@@ -134,7 +134,9 @@ class Log:
     def _refuse_if_overtaken(self, held: Fence | None) -> None:
         mine = (self._driver.owner, self._driver.epoch)
         if held is not None and (held.owner, held.epoch) != mine:
-            raise OvertakenError(self.place.name, mine=self._driver.epoch, theirs=held.epoch)
+            raise fault(
+                "OVERTAKEN", theirs=held.epoch, mine=self._driver.epoch, table=self.place.name
+            )
 
     def _read(self, *, settled: bool = True) -> Fence | None:
         """Read the fence; of a topic that was made anew, it says nothing."""

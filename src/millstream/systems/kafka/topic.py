@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import FormatRefusedError, StoreModeError
+from millstream.errors import fault
 from millstream.serve.fence import Place
 from millstream.serve.option import keyless_update
 from millstream.settings.secret import revealed
+from millstream.systems.record import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,9 +74,7 @@ class Topic:
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
         """A format that cannot be written, an update without a key, a mode that replaces."""
         if self.records.format not in WRITTEN:
-            yield FormatRefusedError(
-                self.records.format, source=serve, allowed=WRITTEN, at=at, kind="serve"
-            )
+            yield format_fault(f"serve {serve!r}", self.records.format, WRITTEN, at)
         yield from keyless_update("Kafka", self, serve, mode, at)
         why = use = ""
         if mode == "complete":
@@ -85,7 +84,7 @@ class Topic:
             why = f"an envelope is JSON, and format={self.records.format!r}"
             use = "leave envelope or format out"
         if why:
-            yield StoreModeError("Kafka", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="Kafka", why=why, use=use)
 
     def columns(self) -> tuple[str, ...]:
         """What text and raw records are made of."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from millstream.alert.destination import NotToldError, timeout_faults
-from millstream.errors import DestinationRefusedError, conceal
+from millstream.errors import conceal, fault
 from millstream.model.duration import parse_duration
 from millstream.settings.secret import Secret, revealed
 
@@ -55,11 +55,18 @@ class Email:
             for address in addresses or ("",):
                 if "@" not in address or len(address.splitlines()) > 1:
                     expected = "an address such as ops@example.org"
-                    yield DestinationRefusedError(
-                        option, address, alert=alert, expected=expected, at=at
+                    yield fault(
+                        "DESTINATION_REFUSED",
+                        at=at,
+                        alert=alert,
+                        option=option,
+                        got=address,
+                        expected=expected,
                     )
         for option, got, expected in self._wrong():
-            yield DestinationRefusedError(option, got, alert=alert, expected=expected, at=at)
+            yield fault(
+                "DESTINATION_REFUSED", at=at, alert=alert, option=option, got=got, expected=expected
+            )
         yield from timeout_faults(self.timeout, alert, at)
 
     def _wrong(self) -> Iterator[tuple[str, str, str]]:

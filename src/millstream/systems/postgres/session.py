@@ -7,12 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import (
-    ExtraMissingError,
-    StoreFailedError,
-    StoreLoginError,
-    StoreUnreachableError,
-)
+from millstream.errors import fault
 from millstream.settings.secret import revealed
 from millstream.systems.postgres.settings import address_fault
 
@@ -94,15 +89,17 @@ def connect(sink: Postgres, place: Place, *, is_asking: bool = False) -> psycopg
 
     Raises:
         StoreFailedError: The address is none.
-        StoreLoginError: The server does not let this user in.
+        STORE_LOGIN: The server does not let this user in.
         StoreUnreachableError: No server answers.
     """
     try:
         import psycopg
     except ImportError as error:
-        raise ExtraMissingError("ms.Postgres", module="psycopg", extra="postgres") from error
+        raise fault(
+            "EXTRA_MISSING", what="ms.Postgres", module="psycopg", extra="postgres"
+        ) from error
     if why := address_fault(sink.dsn):
-        raise StoreFailedError(place.name, why=why)
+        raise fault("STORE_FAILED", store=place.name, why=why)
     with told(place):
         dsn = revealed(sink.dsn)
         said = psycopg.conninfo.conninfo_to_dict(dsn)
@@ -128,14 +125,14 @@ def told(place: Place) -> Iterator[None]:
         yield
     except TimeoutError as error:
         why = f"nothing was heard for {_ANSWERED_WITHIN_S:g} seconds"
-        raise StoreUnreachableError(place.name, why=why) from error
+        raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
     except psycopg.Error as error:
         state, why = error.sqlstate or "", words(error)
         if state in _RETRIED:
             raise BusyError from error
         if state.startswith(_LOGIN) or "authentication failed" in why:
-            raise StoreLoginError(place.name, why=why) from error
+            raise fault("STORE_LOGIN", store=place.name, why=why) from error
         is_gone = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         if (is_gone and not state) or state.startswith((_STARTING_OR_ENDING, "08", "53")):
-            raise StoreUnreachableError(place.name, why=why) from error
-        raise StoreFailedError(place.name, why=why) from error
+            raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
+        raise fault("STORE_FAILED", store=place.name, why=why) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import StoreModeError
+from millstream.errors import fault
 from millstream.serve.fence import Place
 from millstream.serve.option import keyless_update, named, unheld_order
 from millstream.settings.secret import revealed
@@ -51,7 +51,7 @@ class Postgres:
         """An address that is none, an update without a key, and options without effect."""
         if why := address_fault(self.dsn):
             use = "write it as postgresql://user:password@host/database"
-            yield StoreModeError("Postgres", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="Postgres", why=why, use=use)
         yield from keyless_update("Postgres", self, serve, mode, at)
         yield from unheld_order("Postgres", self, serve, mode, at)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.errors import (
-    NothingServedError,
-    StoreUnreachableError,
-)
+from millstream.errors import StoreUnreachableError, fault
 from millstream.serve.fence import lets_in, passed, taken
 from millstream.serve.shape import columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, parted, salvage
@@ -127,8 +124,8 @@ class Table:
                     return act(db)
             except (StoreUnreachableError, BusyError) as error:
                 if left == 0:
-                    raise StoreUnreachableError(
-                        self.place.name, why=str(error.__cause__)
+                    raise fault(
+                        "STORE_UNREACHABLE", store=self.place.name, why=str(error.__cause__)
                     ) from error
                 time.sleep(_PAUSE_S * 2 ** (_TRIES - left))
             except BaseException:
@@ -293,7 +290,7 @@ class Lookup:
         [there] = self._db.execute("SELECT to_regclass(%s)", (fences.name,)).fetchone() or (None,)
         found = self._db.execute(fences.columns, (target,)).fetchone() if there else None
         if not found:
-            raise NothingServedError(self._place.name)
+            raise fault("NOTHING_SERVED", store=self._place.name)
         return str(found[0])
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -304,7 +301,9 @@ class Lookup:
             with told(self._place):
                 row = self._row(query, [_parameter(value) for value in key.values()])
         except BusyError as error:
-            raise StoreUnreachableError(self._place.name, why=str(error.__cause__)) from error
+            raise fault(
+                "STORE_UNREACHABLE", store=self._place.name, why=str(error.__cause__)
+            ) from error
         return None if row is None else dict(zip(self.columns, row, strict=True))
 
     def _row(self, query: str, values: Sequence[Any]) -> Any:
@@ -316,7 +315,7 @@ class Lookup:
             # No row has a value that Postgres cannot hold.
             return None
         except psycopg.errors.QueryCanceled as error:
-            raise StoreUnreachableError(self._place.name, why=words(error)) from error
+            raise fault("STORE_UNREACHABLE", store=self._place.name, why=words(error)) from error
         return found.fetchone()
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from millstream.errors import ShareRefusedError
+from millstream.errors import fault
 from millstream.model.dataset import Codec
 
 if TYPE_CHECKING:
@@ -39,8 +39,13 @@ class Rate:
     def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
         """A rate that is not positive."""
         if self.rows_per_second < 1:
-            yield ShareRefusedError(
-                "rows_per_second", self.rows_per_second, source=source, expected="1 or more", at=at
+            yield fault(
+                "SHARE_REFUSED",
+                at=at,
+                source=source,
+                option="rows_per_second",
+                value=self.rows_per_second,
+                expected="1 or more",
             )
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import StoreModeError
+from millstream.errors import fault
 from millstream.serve.fence import Place
 from millstream.serve.option import named, unheld_order
 from millstream.settings.secret import revealed
@@ -64,14 +64,14 @@ class Redis:
         """An address that is none, no key, or a mode that replaces everything."""
         if why := address_fault(self.url):
             use = "write it as redis://:password@host:6379/0"
-            yield StoreModeError("Redis", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="Redis", why=why, use=use)
         if not self.key:
             why, use = "every row is kept under its key", 'say which columns it is: key=["…"]'
-            yield StoreModeError("Redis", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="Redis", why=why, use=use)
         if mode == "complete":
             why = "mode='complete' replaces all rows in one step, and Redis changes them one by one"
             use = "use mode='update', or serve it to SQLite or Postgres"
-            yield StoreModeError("Redis", serve=serve, why=why, use=use, at=at)
+            yield fault("STORE_MODE", at=at, serve=serve, store="Redis", why=why, use=use)
         else:
             yield from unheld_order("Redis", self, serve, mode, at)
 

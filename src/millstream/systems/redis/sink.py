@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from millstream.errors import (
-    ExtraMissingError,
-    NothingServedError,
-    OvertakenError,
-    StoreFailedError,
-    StoreLoginError,
-    StoreRestoredError,
-    StoreUnreachableError,
-)
-from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.errors import fault
+from millstream.serve.fence import Fence, lets_in, passed, restored_fault, taken
 from millstream.serve.shape import GONE, columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, salvage
 from millstream.serve.value import as_texts, row_from_store, scalar_of
@@ -166,15 +158,11 @@ class Hashes:
                 [self._fence_key], [*driver, packed, newest, _order(self._newest), *end]
             )
         if said == b"overtaken":
-            raise OvertakenError(self.place.name, mine=self._driver.epoch, theirs=int(about))
-        if said == b"gap":
-            raise StoreRestoredError(
-                self.place.name,
-                batch=int(about),
-                knows=turn.batch - 1,
-                checkpoint="its checkpoint",
-                forget=self.place.forget,
+            raise fault(
+                "OVERTAKEN", theirs=int(about), mine=self._driver.epoch, table=self.place.name
             )
+        if said == b"gap":
+            raise restored_fault(self.place, batch=int(about), knows=turn.batch - 1)
 
     def _rows(self, rows: pa.Table) -> list[Any]:
         """Give each row as its key, its fields and values in turn, and its version."""
@@ -205,7 +193,7 @@ class Lookup:
             found = self._db.hget(fence_key(self._prefix), "columns")
         if found is None:
             self._db.close()
-            raise NothingServedError(self._place.name)
+            raise fault("NOTHING_SERVED", store=self._place.name)
         columns = columns_from_json(found.decode())
         self.columns = {column.name: column for column in columns}
 
@@ -267,7 +255,7 @@ def connect(sink: Redis, place: Place) -> Any:
 
     Raises:
         StoreFailedError: The address is none.
-        StoreLoginError: The server does not let this user in.
+        STORE_LOGIN: The server does not let this user in.
         StoreUnreachableError: No server answers.
     """
     try:
@@ -275,9 +263,9 @@ def connect(sink: Redis, place: Place) -> Any:
         from redis.backoff import ExponentialBackoff
         from redis.retry import Retry
     except ImportError as error:
-        raise ExtraMissingError("ms.Redis", module="redis", extra="redis") from error
+        raise fault("EXTRA_MISSING", what="ms.Redis", module="redis", extra="redis") from error
     if why := address_fault(sink.url):
-        raise StoreFailedError(place.name, why=why)
+        raise fault("STORE_FAILED", store=place.name, why=why)
     db = redis.Redis.from_url(
         revealed(sink.url),
         socket_timeout=_ANSWERS_WITHIN_S,
@@ -303,8 +291,8 @@ def _told(place: Place) -> Iterator[None]:
     try:
         yield
     except (of.AuthenticationError, of.NoPermissionError) as error:
-        raise StoreLoginError(place.name, why=str(error)) from error
+        raise fault("STORE_LOGIN", store=place.name, why=str(error)) from error
     except (of.ConnectionError, of.TimeoutError, of.ReadOnlyError, of.OutOfMemoryError) as error:
-        raise StoreUnreachableError(place.name, why=str(error)) from error
+        raise fault("STORE_UNREACHABLE", store=place.name, why=str(error)) from error
     except of.RedisError as error:
-        raise StoreFailedError(place.name, why=str(error)) from error
+        raise fault("STORE_FAILED", store=place.name, why=str(error)) from error

@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.errors import SocketClosedError, SocketUnreachableError
+from millstream.errors import fault
 from millstream.systems.record import Received
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class Socket(Received):
         """Hand over lines until the app stops.
 
         Raises:
-            SocketUnreachableError: No server answers.
-            SocketClosedError: The server closed the connection.
+            SOCKET_UNREACHABLE: No server answers.
+            SOCKET_CLOSED: The server closed the connection.
         """
         rest = b""
         with self._connect() as connection:
@@ -56,13 +56,18 @@ class Socket(Received):
                 if not chunk:
                     # A last line without an end is a line all the same.
                     inbox.offer(rest)
-                    raise SocketClosedError(self._address)
+                    raise fault("SOCKET_CLOSED", address=self._address)
 
     def _connect(self) -> socket.socket:
         try:
             return socket.create_connection((self.host, self.port), _ANSWER_WITHIN_S)
         except OSError as error:
-            raise SocketUnreachableError(self._address, why=str(error)) from error
+            raise fault(
+                "SOCKET_UNREACHABLE",
+                address=self._address,
+                port=self.port,
+                why=str(error),
+            ) from error
 
     @property
     def _address(self) -> str:

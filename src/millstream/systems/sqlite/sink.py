@@ -8,11 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import (
-    NothingServedError,
-    StoreFailedError,
-    StoreUnreachableError,
-)
+from millstream.errors import fault
 from millstream.serve.fence import lets_in, passed, taken
 from millstream.serve.shape import columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, parted, salvage
@@ -204,7 +200,7 @@ class Lookup:
     def __init__(self, sink: SQLite, dataset: str) -> None:
         self._place, self._target = sink.place(dataset), sink.target(dataset)
         if not Path(sink.path).exists():
-            raise NothingServedError(self._place.name)
+            raise fault("NOTHING_SERVED", store=self._place.name)
         address = f"{Path(sink.path).absolute().as_uri()}?mode=ro"
         with _told(self._place):
             self._db = sqlite3.connect(address, _WAIT_S, uri=True, check_same_thread=False)
@@ -221,7 +217,7 @@ class Lookup:
         if there.fetchone() is not None:
             found = self._db.execute(fences.columns, (self._target,)).fetchone()
         if found is None:
-            raise NothingServedError(self._place.name)
+            raise fault("NOTHING_SERVED", store=self._place.name)
         return str(found[0])
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -276,7 +272,7 @@ def _told(place: Place) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _PASSING:
-            raise StoreUnreachableError(place.name, why=str(error)) from error
-        raise StoreFailedError(place.name, why=str(error)) from error
+            raise fault("STORE_UNREACHABLE", store=place.name, why=str(error)) from error
+        raise fault("STORE_FAILED", store=place.name, why=str(error)) from error
     except OSError as error:
-        raise StoreFailedError(place.name, why=error.strerror or str(error)) from error
+        raise fault("STORE_FAILED", store=place.name, why=error.strerror or str(error)) from error

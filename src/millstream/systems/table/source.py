@@ -9,15 +9,7 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.errors import (
-    ColumnsDifferError,
-    HistoryGoneError,
-    MillstreamError,
-    SchemaError,
-    SourceHomeError,
-    SourceTableError,
-    TableChangesError,
-)
+from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import QUARANTINE, Home
 from millstream.lake.log import commit_checksum, facts_of, versions
@@ -111,7 +103,7 @@ class Table:
         """Make sure that the table is still the one that was read to a position.
 
         Raises:
-            HistoryGoneError: It was made anew or set back, or its log no longer goes back so far.
+            HISTORY_GONE: It was made anew or set back, or its log no longer goes back so far.
         """
         if not position:
             return
@@ -125,8 +117,14 @@ class Table:
         elif now is not None and now != position.get(_COMMIT, now):
             why = f"its version {version} is another one now"
         if why:
-            raise HistoryGoneError(
-                self.dataset, home=self._home_text, source=source, version=version, why=why, at=at
+            raise fault(
+                "HISTORY_GONE",
+                at=at,
+                source=source,
+                table=self.dataset,
+                home=self._home_text,
+                version=version,
+                why=why,
             )
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
@@ -172,21 +170,41 @@ class Table:
     def _refuse_unreadable(self, source: str, at: Location) -> None:
         home, place, name = self._home, self._home_text, self.dataset
         if not home.is_deployed:
-            raise SourceHomeError(place, source=source, at=at)
+            raise fault("SOURCE_HOME", at=at, source=source, home=place)
         home.verify()
         if name not in home.tables:
             known = [table for table in home.tables if not table.endswith(QUARANTINE)]
-            raise SourceTableError(name, home=place, source=source, known=known, at=at)
+            raise fault(
+                "SOURCE_TABLE",
+                at=at,
+                source=source,
+                table=name,
+                home=place,
+                nearest=closest(name, known),
+                known=listed(known),
+            )
         mode = facts_of(home.table(name)).mode
         if mode in ("update", "complete"):
             others = [t for t in home.tables if facts_of(home.table(t)).mode == "append"]
-            raise TableChangesError(
-                name, mode=mode, home=place, source=source, others=others, at=at
+            raise fault(
+                "TABLE_CHANGES",
+                at=at,
+                source=source,
+                table=name,
+                home=place,
+                mode=mode,
+                others=listed(others),
             )
         wanted, got = self.columns and Schema.parse(self.columns), self._columns()
         if wanted and wanted.with_nulls() != got.with_nulls():
-            raise ColumnsDifferError(
-                name, wanted=wanted.to_ddl(), got=got.to_ddl(), home=place, source=source, at=at
+            raise fault(
+                "COLUMNS_DIFFER",
+                at=at,
+                source=source,
+                wanted=wanted.to_ddl(),
+                table=name,
+                home=place,
+                got=got.to_ddl(),
             )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from millstream.alert.destination import NotToldError, timeout_faults
-from millstream.errors import DestinationRefusedError, conceal
+from millstream.errors import conceal, fault
 from millstream.model.duration import parse_duration
 from millstream.settings import __version__
 from millstream.settings.secret import Secret, revealed
@@ -67,23 +67,27 @@ class Webhook:
 
     def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:
         """What is no address, no header, no secret or no length of time."""
+        for option, got, expected in self._wrong():
+            yield fault(
+                "DESTINATION_REFUSED", at=at, alert=alert, option=option, got=got, expected=expected
+            )
+        yield from timeout_faults(self.timeout, alert, at)
+
+    def _wrong(self) -> Iterator[tuple[str, str, str]]:
+        """Give options, what they are, and what to write instead."""
         try:
             url = urlsplit(revealed(self.url))
             is_address = url.scheme in SCHEMES and bool(url.hostname) and url.port != 0
         except ValueError:
             is_address = False
-        facts = {"alert": alert, "at": at}
         if not is_address:
-            expected = "an address that begins with https:// or http://"
-            yield DestinationRefusedError("url", str(self.url), expected=expected, **facts)  # type: ignore[arg-type]
+            yield "url", str(self.url), "an address that begins with https:// or http://"
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(name) or any(c in revealed(value) for c in "\r\n\0"):
-                expected = "a name and one line of text"
-                yield DestinationRefusedError("headers", name, expected=expected, **facts)  # type: ignore[arg-type]
+                yield "headers", name, "a name and one line of text"
         if self.secret and _signing_key(revealed(self.secret)) is None:
             expected = "it in base64, as `openssl rand -base64 32` gives one; whsec_ may precede it"
-            yield DestinationRefusedError("secret", str(self.secret), expected=expected, **facts)  # type: ignore[arg-type]
-        yield from timeout_faults(self.timeout, alert, at)
+            yield "secret", str(self.secret), expected
 
     def courier(self, place: Path) -> WebhookCourier:  # noqa: ARG002
         """Take note of the address; nothing is asked yet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.errors import ContractBrokenError
+from millstream.errors import fault
 
 EXACTLY_ONCE = "exactly once"
 AT_LEAST_ONCE = "at least once"
@@ -48,12 +48,14 @@ class Report:
         """Raise unless as much may be promised.
 
         Raises:
-            ContractBrokenError: It may not; every failed trial is named.
+            CONTRACT_BROKEN: It may not; every failed trial is named.
         """
         order = (NOTHING, AT_LEAST_ONCE, EXACTLY_ONCE)
         if order.index(self.guarantee) < order.index(wanted):
             broken = [str(trial) for trial in self.trials if not trial.is_passed]
-            raise ContractBrokenError(wanted=wanted, found=self.guarantee, broken=broken)
+            raise fault(
+                "CONTRACT_BROKEN", wanted=wanted, found=self.guarantee, broken="\n  ".join(broken)
+            )
 
     def __str__(self) -> str:
         return "\n".join((*map(str, self.trials), f"may promise: {self.guarantee}"))
