@@ -24,6 +24,7 @@ import redis
 
 from bench.stores import KEYS, batch, ours
 from millstream.loading import load
+from millstream.serve.sink import readable_sinks
 from millstream.testing.postgres import Postgres
 from millstream.testing.redis import Redis
 
@@ -114,7 +115,7 @@ def main() -> None:
         os.environ["BENCH_REDIS"] = cache.url
         (Path(folder) / "app.py").write_text(APP)
         app = load(f"{folder}/app.py")
-        for sink in app.graph.served.values():
+        for sink in readable_sinks(app.graph).values():
             ours(sink)(0, batch(0))
         hands = by_hand(path, server.dsn, cache.url)
         with console(Path(folder)) as over_http:

@@ -16,7 +16,8 @@ import pyarrow as pa
 import redis
 
 from millstream.errors import Location
-from millstream.serve.fence import Driver, Turn
+from millstream.lake.fence import Turn
+from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 from millstream.systems.postgres.settings import Postgres as PostgresSink
 from millstream.systems.redis.settings import Redis as RedisSink

@@ -11,10 +11,13 @@ from tests.alert.notices import NOTICE
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.notice import Identity
 from millstream.alert.outbox import News, Position
+from millstream.errors import OvertakenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from millstream.alert.deliveries import Due
 
 OLD = """
 CREATE TABLE notice (
@@ -138,3 +141,50 @@ def test_a_key_is_shown_as_it_is_typed() -> None:
     notice = replace(NOTICE, key='{"on":true,"of":null,"n":1.5,"order":"o1"}')
 
     assert notice.about == "on=true of=null n=1.5 order=o1"
+
+
+def content_of(folder: Path) -> list[str]:
+    with closing(sqlite3.connect(folder / FILE)) as db:
+        return list(db.iterdump())
+
+
+@pytest.mark.parametrize("epoch", [2, 1], ids=["later epoch", "same epoch"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda stale, due: enter(stale, "unpicked", 5),
+        lambda stale, due: stale.note(due, "log", "delivered"),
+        lambda stale, due: stale.name_destinations("unpicked", ["another"]),
+        lambda stale, due: stale.keep_to(()),
+        lambda stale, due: stale.hold(),
+    ],
+    ids=["enter", "note", "name_destinations", "keep_to", "hold"],
+)
+def test_a_driver_that_was_overtaken_changes_nothing_whatever_it_asks_for(
+    deliveries: Deliveries,
+    tmp_path: Path,
+    ask: Callable[[Deliveries, Due], object],
+    epoch: int,
+) -> None:
+    enter(deliveries, "unpicked", 1)
+    due = deliveries.due("unpicked", "log", 20.0)
+    assert due is not None
+    with closing(Deliveries(tmp_path, epoch=epoch)) as later:
+        before = content_of(tmp_path)
+
+        with pytest.raises(OvertakenError):
+            ask(deliveries, due)
+
+        assert content_of(tmp_path) == before
+        ask(later, due)
+
+
+def test_a_driver_with_a_lower_epoch_does_not_take_the_deliveries(tmp_path: Path) -> None:
+    with closing(Deliveries(tmp_path, epoch=2)) as later:
+        before = content_of(tmp_path)
+
+        with pytest.raises(OvertakenError):
+            Deliveries(tmp_path, epoch=1)
+
+        assert content_of(tmp_path) == before
+        later.hold()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -99,13 +100,13 @@ def test_a_takeover_between_looking_and_committing_is_noticed(
 ) -> None:
     zombie = opened(tmp_path / "t", epoch=1)
     zombie.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
-    look = zombie._refuse_if_overtaken
+    commit = zombie._write if act != "upsert" else zombie._changes
 
-    def look_then_lose() -> None:
-        look()
+    def lose_then_commit(*of: Any) -> Any:
         opened(tmp_path / "t", epoch=2)
+        return commit(*of)
 
-    monkeypatch.setattr(zombie, "_refuse_if_overtaken", look_then_lose)
+    monkeypatch.setattr(zombie, commit.__name__, lose_then_commit)
     staged = files(tmp_path / "z", [("zombie", 9)])
 
     with pytest.raises(OvertakenError):
@@ -120,15 +121,14 @@ def test_someone_elses_compaction_in_between_does_not_stop_a_commit(
     table = opened(tmp_path / "t", epoch=1)
     for batch in range(2):
         table.append(files(tmp_path / "s", [("a", batch)]), Facts("q", batch=batch))
-    look = table._refuse_if_overtaken
-    compacted: list[object] = []
+    commit, compacted = table._write, list[object]()
 
-    def compact_once() -> None:
-        look()
+    def compact_once(*of: Any) -> None:
         if not compacted:
             compacted.append(DeltaTable(str(tmp_path / "t")).optimize.compact())
+        commit(*of)
 
-    monkeypatch.setattr(table, "_refuse_if_overtaken", compact_once)
+    monkeypatch.setattr(table, "_write", compact_once)
 
     table.append(files(tmp_path / "s", [("a", 2)]), Facts("q", batch=2))
 
@@ -257,3 +257,53 @@ def test_a_table_whose_first_commit_was_cut_short_is_made_again(
 
     assert home.tables == ("t",)
     assert facts_of(home.table("t")).batch == 0
+
+
+def test_a_driver_that_takes_over_knows_the_batch_that_was_committed_meanwhile(
+    tmp_path: Path,
+) -> None:
+    early = opened(tmp_path / "t", epoch=1)
+    later = FencedTable(tmp_path / "t", name="t", epoch=2)
+    assert later.facts.batch == -1
+    early.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+
+    later.take()
+    later.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+
+    assert later.facts.batch == facts_of(tmp_path / "t").batch == 0
+    assert rows_of(tmp_path / "t") == [("a", 1)]
+
+
+def test_a_batch_whose_commit_failed_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    staged = files(tmp_path / "s", [("a", 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "_write", failing)
+        with pytest.raises(OSError, match="disk is full"):
+            table.append(staged, Facts("q", batch=0))
+
+    assert table.facts.batch == -1
+    table.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+    assert (table.facts.batch, rows_of(tmp_path / "t")) == (0, [("a", 1)])
+
+
+@pytest.mark.parametrize("act", ["append", "replace", "upsert"])
+def test_a_batch_whose_commit_was_made_but_not_answered_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    staged = files(tmp_path / "s", [("first", 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "_make_durable", failing)
+        with pytest.raises(OSError, match="disk is full"):
+            write(table, act, staged)
+
+    assert table.facts.batch == 1
+    write(table, act, files(tmp_path / "s", [("second", 2)]))
+    assert rows_of(tmp_path / "t") == [("first", 1)]
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "the disk is full")

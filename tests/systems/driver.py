@@ -17,7 +17,8 @@ from tests.systems.stores import shape, table
 
 import millstream as ms
 from millstream.errors import OvertakenError, StoreUnreachableError
-from millstream.serve.fence import Driver, Turn, hold_to_checkpoint
+from millstream.lake.fence import Logged, Turn
+from millstream.serve.fence import Driver, hold_to_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,14 +82,8 @@ def run(kind: str, place: str, home: Path, epoch: int, up_to: int, dies_at: str)
     )
     store = sink.open(shape(sink, mode="append"), driver)
     held = store.take()
-    hold_to_checkpoint(
-        held,
-        store.place,
-        query_id=QUERY,
-        committed=log.read("committed"),
-        planned=log.read("planned"),
-        checkpoint=str(home),
-    )
+    logged = Logged(QUERY, log.read("committed"), log.read("planned"))
+    hold_to_checkpoint(held, store.place, logged, str(home))
     print("taken", flush=True)  # noqa: T201
     for batch in range(log.read("committed") + 1, up_to + 1):
         log.write("planned", max(batch, log.read("planned")))

@@ -13,13 +13,14 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from millstream.errors import Location
-from millstream.serve.fence import Driver, Turn
+from millstream.lake.fence import Turn
+from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from millstream.model.dataset import StoreSink as AnySink
+    from millstream.serve.sink import WritableSink as AnySink
     from millstream.serve.store import Refused, Store, Written
 
 PATIENCE_S = 60.0
@@ -60,8 +61,8 @@ def nothing(_: Sequence[Refused]) -> str:
 
 
 def connected(sink: AnySink, driver: Driver, **of: Any) -> Store:
-    OPENED.append(sink.open(shape(sink, **of), driver))
-    store: Store = OPENED[-1]
+    store = sink.open(shape(sink, **of), driver)
+    OPENED.append(store)
     return store
 
 

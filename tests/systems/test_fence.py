@@ -1,101 +1,25 @@
-"""The protocol by itself: every schedule of two drivers, and what the checkpoint may say."""
+"""How stores refuse what does not fit their fence, without their passwords."""
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 
 import millstream as ms
-from millstream.errors import OvertakenError, StoreAheadError, StoreRestoredError, fault
-from millstream.serve.fence import (
-    Driver,
-    Fence,
-    Place,
-    Turn,
-    hold_to_checkpoint,
-    lets_in,
-    passed,
-    taken,
-)
+from millstream.errors import StoreAheadError, StoreRestoredError, fault
+from millstream.lake.fence import Fence, Logged
+from millstream.serve.fence import Place, hold_to_checkpoint
 from millstream.systems.address import guarded
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 PLACE = Place("the store", "`FORGET`")
-STEPS = 6
-
-
-@dataclass
-class World:
-    """A store, a checkpoint and two drivers; each act is one transaction of the store."""
-
-    fence: Fence | None = None
-    rows: list[int] = field(default_factory=list)
-    committed: int = -1
-    epoch: int = 0
-    drivers: dict[int, tuple[Driver, int]] = field(default_factory=dict)
-    """Who is at work, and which batch comes next."""
-    last_taker: int = -1
-
-    def take(self, who: int) -> None:
-        self.epoch += 1
-        driver = Driver("app/d", self.epoch, "query", owner=f"{who}.{self.epoch}")
-        self.fence = taken(self.fence, driver, PLACE)
-        self.drivers[who], self.last_taker = (driver, self.committed + 1), who
-
-    def write(self, who: int, *, is_answered: bool) -> None:
-        if who not in self.drivers:
-            return
-        driver, batch = self.drivers[who]
-        turn = Turn("query", batch, "digest")
-        try:
-            if lets_in(self.fence, driver, turn, PLACE):
-                assert who == self.last_taker, "a stale driver wrote"
-                assert self.fence is not None
-                self.rows.append(batch)
-                self.fence = passed(self.fence, turn, "")
-        except OvertakenError:
-            assert who != self.last_taker
-            del self.drivers[who]
-            return
-        if is_answered:
-            self.committed = max(self.committed, batch)
-            self.drivers[who] = (driver, batch + 1)
-        else:
-            del self.drivers[who]
-
-
-def test_no_schedule_of_two_drivers_loses_repeats_or_lets_a_stale_one_write() -> None:
-    acts: list[Callable[[World], None]] = [partial(World.take, who=who) for who in (0, 1)]
-    for who, is_answered in itertools.product((0, 1), (True, False)):
-        acts.append(partial(World.write, who=who, is_answered=is_answered))
-
-    for schedule in itertools.product(acts, repeat=STEPS):
-        world = World()
-        for act in schedule:
-            act(world)
-        assert world.rows == list(range(len(world.rows)))
-        assert world.committed < len(world.rows)
-
-
 HELD = Fence("app/d", 3, "me", "query", batch=5)
 
 
 def test_store_and_checkpoint_tell_the_same_story_or_are_refused() -> None:
     def hold(batch: int, committed: int, planned: int, query_id: str = "query") -> None:
-        hold_to_checkpoint(
-            replace(HELD, batch=batch),
-            PLACE,
-            query_id=query_id,
-            committed=committed,
-            planned=planned,
-            checkpoint="home/checkpoints/d",
-        )
+        logged = Logged(query_id, committed, planned)
+        hold_to_checkpoint(replace(HELD, batch=batch), PLACE, logged, "home/checkpoints/d")
 
     hold(5, committed=5, planned=5)
     hold(5, committed=4, planned=5)

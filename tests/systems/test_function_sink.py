@@ -13,9 +13,10 @@ from tests.systems.stores import AT, ITEMS, table
 import millstream as ms
 from millstream.check import faults
 from millstream.errors import OvertakenError, StoreFailedError, StoreUnreachableError
+from millstream.lake.fence import Turn
 from millstream.model.dataset import Serve, Source
 from millstream.model.graph import Graph
-from millstream.serve.fence import Driver, Turn
+from millstream.serve.fence import Driver
 from millstream.serve.shape import Shape
 from millstream.testing.contract import AT_LEAST_ONCE, EXACTLY_ONCE, check_function
 

@@ -39,7 +39,7 @@ from millstream.testing.server import HOST
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from millstream.serve.fence import Fence
+    from millstream.lake.fence import Fence
     from millstream.serve.store import Refused
     from millstream.systems.kafka.topic import Topic
     from millstream.testing.kafka import Broker

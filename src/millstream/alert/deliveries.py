@@ -19,6 +19,7 @@ from millstream.alert.destination import Known, names_of
 from millstream.alert.notice import Notice, is_meant
 from millstream.alert.outbox import Position
 from millstream.errors import concealed, fault
+from millstream.lake.fence import Claim, Decision, Fence, on_change, on_take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ _LINES = (
     "DROP INDEX IF EXISTS delivery_due",
 )
 """By which the first in a line is found, however many wait there or in others."""
+_FENCE = "SELECT epoch, owner FROM fence"
 _NOTICE = "n.id, n.app, n.alert, n.key, n.event_time, n.row"
 
 
@@ -116,16 +118,17 @@ class Deliveries:
 
     def __init__(self, folder: Path, epoch: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._path, self._epoch, self._owner = folder / FILE, epoch, uuid.uuid4().hex
+        self._path = folder / FILE
+        self._claim = None if epoch is None else Claim("", epoch, uuid.uuid4().hex)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(
             self._path, _WAIT_S, isolation_level=None, check_same_thread=False
         )
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + _SCHEMA)
-        if epoch is not None or not self._has_lines():
+        if self._claim or not self._has_lines():
             self._form_lines()
-        if epoch is not None:
-            self._take(epoch)
+        if self._claim:
+            self._take(self._claim)
 
     @staticmethod
     def existing(folder: Path) -> Deliveries | None:
@@ -143,7 +146,7 @@ class Deliveries:
         Raises:
             OvertakenError: One was.
         """
-        self._hold(self._all("SELECT epoch, owner FROM fence")[0])
+        self._hold(self._all(_FENCE))
 
     def position(self, alert: str) -> Position | None:
         """Say how far the outbox of an alert was taken in."""
@@ -346,22 +349,28 @@ class Deliveries:
             for statement in _LINES:
                 self._db.execute(statement)
 
-    def _take(self, epoch: int) -> None:
+    def _take(self, claim: Claim) -> None:
         with self._written():
-            held = self._db.execute("SELECT epoch FROM fence").fetchone()
-            if held and held[0] > epoch:
-                raise fault("OVERTAKEN", theirs=held[0], mine=epoch, table=str(self._path))
-            self._db.execute("INSERT OR REPLACE INTO fence VALUES (1, ?, ?)", (epoch, self._owner))
+            found = self._db.execute(_FENCE).fetchall()
+            held = Fence("", *found[0]) if found else None
+            if held and on_take(held, claim) is Decision.OVERTAKEN:
+                raise fault("OVERTAKEN", theirs=held.epoch, mine=claim.epoch, table=str(self._path))
+            self._db.execute(
+                "INSERT OR REPLACE INTO fence VALUES (1, ?, ?)", (claim.epoch, claim.owner)
+            )
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:
         with self._written():
-            self._hold(self._db.execute("SELECT epoch, owner FROM fence").fetchone())
+            self._hold(self._db.execute(_FENCE).fetchall())
             yield
 
-    def _hold(self, fence: tuple[int, str]) -> None:
-        if fence != (self._epoch, self._owner):
-            raise fault("OVERTAKEN", theirs=fence[0], mine=self._epoch or 0, table=str(self._path))
+    def _hold(self, found: Sequence[tuple[int, str]]) -> None:
+        assert self._claim, "opened to look at it"
+        held = Fence("", *found[0]) if found else None
+        if on_change(held, self._claim) is not Decision.APPLY:
+            theirs = held.epoch if held else 0
+            raise fault("OVERTAKEN", theirs=theirs, mine=self._claim.epoch, table=str(self._path))
 
     @contextmanager
     def _written(self) -> Iterator[None]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from millstream.model.duration import UNIX_EPOCH
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID_LENGTH = 32
 
 
@@ -102,7 +103,7 @@ class Identity:
         is_known = isinstance(moment, datetime)
         slot = None
         if is_known and self.cooldown:
-            slot = (_aware(moment) - _EPOCH) // self.cooldown
+            slot = (_aware(moment) - UNIX_EPOCH) // self.cooldown
         return Entry(
             _json({name: row[name] for name in self.key}),
             _aware(moment).isoformat() if is_known else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame
 from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.state import newest_described
 from millstream.errors import closest, fault, listed
+from millstream.lake.durable import write_durably
 from millstream.model.state import KeptOperator, KeptState, read, written
 from millstream.operators.state.buckets import EARLIER
 from millstream.operators.state.decode import decoded
@@ -62,12 +62,7 @@ def keep_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> Non
     if file.exists() and read(file.read_text()) == states:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".tmp")
-    with temporary.open("w") as opened:
-        opened.write(written(tuple(states)))
-        opened.flush()
-        os.fsync(opened.fileno())
-    temporary.replace(file)
+    write_durably(file, written(tuple(states)))
 
 
 def _gone_on(was: Kept | None, now: Kept | None, query: Table | Serve) -> Kept:

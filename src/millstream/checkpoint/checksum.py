@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zlib
 from functools import cache
 from typing import TYPE_CHECKING, Literal
+
+from millstream.lake.durable import write_durably
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,13 +82,8 @@ def write_sealed(file: Path, text: str) -> None:
     data = text.encode()
     file.parent.mkdir(parents=True, exist_ok=True)
     seal_path(file).unlink(missing_ok=True)
-    for path, content in ((file, data), (seal_path(file), seal_of(data))):
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        temporary.replace(path)
+    write_durably(file, data)
+    write_durably(seal_path(file), seal_of(data))
 
 
 def crc32c(data: bytes) -> int:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from millstream.checkpoint.entry import Offsets, parse_file_log, parse_operator, parse_query_id
 from millstream.checkpoint.state import newest_described
 from millstream.errors import fault
+from millstream.lake.durable import sync_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,8 +85,8 @@ class CheckpointLog:
         Spark never does: an output that survives a power cut while its offsets do not would be
         computed anew from other offsets, under the same batch number.
         """
-        _sync(self.path / "offsets" / str(batch))
-        _sync(self.path / "offsets")
+        sync_file(self.path / "offsets" / str(batch))
+        sync_folder(self.path / "offsets")
 
     def _read(self, file: Path, parse: Callable[[bytes], Entry]) -> Entry:
         try:
@@ -127,11 +128,3 @@ def _latest(log: Path) -> int:
     if not log.exists():
         return -1
     return max((int(file.name) for file in log.iterdir() if file.name.isdigit()), default=-1)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from millstream.console.answer import answer
 from millstream.errors import fault
+from millstream.serve.sink import readable_sinks
 from millstream.views.served import ServedView
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def routes(graph: Graph, lookups: Lookups) -> APIRouter:
 
     @router.api_route("/served", methods=["GET", "HEAD"])
     def served() -> Response:
-        return answer([ServedView.of(name, graph, lookups) for name in graph.served])
+        return answer([ServedView.of(name, graph, lookups) for name in readable_sinks(graph)])
 
     @router.api_route("/get/{dataset}", methods=["GET", "HEAD"])
     def get(dataset: str, request: Request) -> Response:

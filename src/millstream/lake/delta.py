@@ -3,7 +3,7 @@
 Spark writes the files; delta-rs commits them. A commit carries two transaction ids, the epoch of
 the driver and the batch of the query, and is refused if any other driver has committed since this
 one looked. What a batch did is told in the commit itself (its facts), so the ledger cannot disagree
-with the data.
+with the data. delta-rs forces nothing to disk: that is done here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from deltalake.exceptions import CommitFailedError
 from millstream.crash import reach
 from millstream.errors import fault
 from millstream.lake.checksum import write_checksum
-from millstream.lake.durable import sync_folder
-from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, facts_of
+from millstream.lake.durable import sync_file, sync_folder
+from millstream.lake.fence import Claim, Decision, Fence, Turn, on_batch, on_take
+from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, commit_path, facts_of, files_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 
     from millstream.lake.files import DataFile
 
+    Look = Callable[[], Mapping[str, str] | None]
+    """Looks at a table as it is now: gives what a commit on top of that tells besides its facts,
+    or None if the table has the batch; raises if nothing may be committed."""
+
 _GONE = "_gone"
+_MOVED = "batch-"
+"""How the names of files begin that are on disk before they are moved into a table."""
 _TRIES = 5
 _HISTORY_STEP = 50
 
@@ -40,10 +47,10 @@ __all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_facts", "
 class FencedTable:
     """A Delta table open for writing by one driver of one epoch."""
 
-    def __init__(self, path: Path, *, name: str, epoch: int) -> None:
-        self.path, self.name, self._epoch = path, name, epoch
+    def __init__(self, path: Path, *, name: str, epoch: int, owner: str = "") -> None:
+        self.path, self.name, self._claim = path, name, Claim("", epoch, owner)
         self._table = DeltaTable(str(path))
-        self.facts = last_facts(self._table)
+        self._facts: Facts | None = None
 
     @staticmethod
     def create(
@@ -62,11 +69,22 @@ class FencedTable:
             partition_by=list(partition_by),
             configuration={"delta.checkpointInterval": "100", **(properties or {})},
         )
+        sync_file(commit_path(path, 0))
+        for folder in (path / "_delta_log", path, path.parent):
+            sync_folder(folder)
         write_checksum(path / "_delta_log", 0)
 
     @property
     def _home(self) -> Path:
         return self.path.parent.parent
+
+    @property
+    def facts(self) -> Facts:
+        """What the last commit told; read anew if the answer to the last one was lost."""
+        if self._facts is None:
+            self._table.update_incremental()
+            self._facts = last_facts(self._table)
+        return self._facts
 
     @property
     def schema(self) -> str:
@@ -83,53 +101,64 @@ class FencedTable:
         """The version last seen or written."""
         return int(self._table.version())
 
-    def take(self) -> None:
+    def refresh(self) -> None:
+        """See what others have committed."""
+        self._table.update_incremental()
+
+    def last_told(self, name: str) -> str | None:
+        """Read what the last commit that was seen, and told something under a name, told."""
+        return last_told(self._table, name)
+
+    def take(self, look: Look | None = None) -> None:
         """Write this driver's epoch into the table: no earlier driver can commit from now on.
+
+        Args:
+            look: What to go by, if not by the epoch of the home.
 
         Raises:
             OvertakenError: A later driver was here already.
         """
-        self._commit(lambda properties: self._write([], "append", properties), self._transaction())
+        self._commit(partial(self._write, [], "append"), None, look or self._look)
         reach("table_taken", self._home, self.name)
 
     def tell(self, facts: Facts) -> None:
         """Commit what is known of the table now, without rows; it is no batch."""
-        before, self.facts = self.facts, replace(facts, epoch=self._epoch)
-        try:
-            self._commit(lambda told: self._write([], "append", told), self._transaction())
-        except BaseException:
-            self.facts = before
-            raise
-        sync_folder(self.path / "_delta_log")
+        self._commit(partial(self._write, [], "append"), facts, self._look)
 
-    def add_columns(self, fields: str) -> None:
+    def add_columns(self, fields: str, look: Look | None = None) -> None:
         """Add columns, given as a Spark schema in JSON; earlier rows have null there."""
         columns = Schema.from_json(fields).fields
         self._commit(
             lambda properties: self._table.alter.add_columns(columns, commit_properties=properties),
-            self._transaction(),
+            None,
+            look or self._look,
         )
 
-    def last_batch_of(self, query_id: str) -> int:
-        """Say which batch of a query was committed last; -1 if none was."""
-        batch = self._table.transaction_version(f"{QUERY}{query_id}")
-        return -1 if batch is None else int(batch)
-
-    def append(self, files: Iterable[DataFile], facts: Facts, *, number_from: int = 0) -> None:
-        """Add files and record the batch, in one commit.
+    def append(
+        self,
+        files: Iterable[DataFile],
+        facts: Facts,
+        *,
+        number_from: int = 0,
+        look: Look | None = None,
+    ) -> None:
+        """Add files and record the batch, in one commit; nothing if the table has it.
 
         Args:
             files: Taken from where they are.
             facts: What is known after this batch.
             number_from: What the files are numbered from, if a batch has several commits.
+            look: What to go by, if not by the epoch and the batches of the home.
         """
-        actions = self._move(files, facts, number_from)
-        self._commit_batch(lambda properties: self._write(actions, "append", properties), facts)
+        if look or self._lacks(facts):
+            actions = self._move(files, facts, number_from)
+            self._commit_batch(partial(self._write, actions, "append"), facts, look)
 
-    def replace(self, files: Iterable[DataFile], facts: Facts) -> None:
-        """Put files in the place of all there are and record the batch, in one commit."""
-        actions = self._move(files, facts)
-        self._commit_batch(lambda properties: self._write(actions, "overwrite", properties), facts)
+    def replace(self, files: Iterable[DataFile], facts: Facts, *, look: Look | None = None) -> None:
+        """Put files in the place of all there are, as `append` adds them."""
+        if look or self._lacks(facts):
+            actions = self._move(files, facts)
+            self._commit_batch(partial(self._write, actions, "overwrite"), facts, look)
 
     def upsert(
         self,
@@ -138,6 +167,7 @@ class FencedTable:
         facts: Facts,
         *,
         gone: pa.Table | None = None,
+        look: Look | None = None,
     ) -> None:
         """Update rows by key, insert those that are new and record the batch, in one commit.
 
@@ -146,9 +176,12 @@ class FencedTable:
             key: The columns that identify a row.
             facts: What is known after this batch.
             gone: Keys whose rows are deleted; none of them is in the files.
+            look: What to go by, if not by the epoch and the batches of the home.
         """
         if not files and gone is None:
-            self.append([], facts)
+            self.append([], facts, look=look)
+            return
+        if not look and not self._lacks(facts):
             return
         same = " AND ".join(f'(new."{k}" IS NOT DISTINCT FROM old."{k}")' for k in key)
 
@@ -166,7 +199,7 @@ class FencedTable:
                 merger = merger.when_not_matched_insert(values, only)
             merger.execute()
 
-        self._commit_batch(merge, facts)
+        self._commit_batch(merge, facts, look)
 
     def _changes(
         self, files: Sequence[DataFile], gone: pa.Table | None
@@ -202,61 +235,103 @@ class FencedTable:
         )
 
     def _move(self, files: Iterable[DataFile], facts: Facts, number_from: int = 0) -> list[Any]:
+        # A driver that was overtaken must not move a file onto one of the driver after it.
+        driver = f"{self._claim.epoch}{self._claim.owner and '-'}{self._claim.owner}"
         moved = [
-            file.move_into(self.path, f"batch-{facts.batch:08d}-{self._epoch}-{number:04d}.parquet")
+            file.move_into(self.path, f"{_MOVED}{facts.batch:08d}-{driver}-{number:04d}.parquet")
             for number, file in enumerate(files, number_from)
         ]
         sync_folder(self.path)
         reach("files_moved", self._home, self.name, facts.batch)
         return moved
 
-    def _commit_batch(self, act: Callable[[CommitProperties], Any], facts: Facts) -> None:
-        self.facts = replace(facts, epoch=self._epoch)
+    def _commit_batch(
+        self, act: Callable[[CommitProperties], Any], facts: Facts, look: Look | None
+    ) -> None:
         batch = Transaction(f"{QUERY}{facts.query_id}", facts.batch)
-        self._commit(act, self._transaction(batch))
-        sync_folder(self.path / "_delta_log")
+        self._commit(act, facts, look or partial(self._look, facts), batch)
 
-    def _transaction(self, *more: Transaction) -> CommitProperties:
-        return CommitProperties(
-            custom_metadata={FACTS: json.dumps(asdict(self.facts), sort_keys=True)},
-            max_commit_retries=1,
-            app_transactions=[Transaction(EPOCH, self._epoch), *more],
-        )
-
-    def _commit(self, act: Callable[[CommitProperties], Any], properties: CommitProperties) -> None:
-        # Looking at the epoch and committing on top of exactly that version is one atomic step:
-        # a commit of anyone else in between is refused, and then the epoch is looked at again.
+    def _commit(
+        self,
+        act: Callable[[CommitProperties], Any],
+        facts: Facts | None,
+        look: Look,
+        *batch: Transaction,
+    ) -> None:
+        """Commit what `act` writes; without facts of its own, it repeats those that are there."""
+        wanted = [Transaction(EPOCH, self._claim.epoch), *batch]
+        # Until the commit is answered, it is not known which facts the table has.
+        self._facts = None
+        # Looking at the table and committing on top of exactly that version is one atomic step:
+        # a commit of anyone else in between is refused, and then the table is looked at again.
         for left in reversed(range(_TRIES)):
             self._table.update_incremental()
-            fenced = self._fenced(properties)
+            before, more = self.version, look()
+            if more is None:
+                return
+            now = replace(facts or last_facts(self._table), epoch=self._claim.epoch)
+            told = {FACTS: json.dumps(asdict(now), sort_keys=True), **more}
+            properties = CommitProperties(told, max_commit_retries=1, app_transactions=wanted)
             try:
-                act(fenced)
+                act(properties)
             except CommitFailedError:
                 if left == 0:
                     raise
                 continue
             self._table.update_incremental()
-            if self._has(fenced):
+            if self._has(wanted[-1]):
+                self._make_durable(range(before + 1, self.version + 1))
+                self._facts = now
                 write_checksum(self.path / "_delta_log", self.version)
                 return
             # A merge that meets no row commits nothing, and the batch would be taken for missing.
             act = partial(self._write, [], "append")
         raise AssertionError
 
-    def _has(self, properties: CommitProperties) -> bool:
-        wanted = properties.app_transactions or []
-        there = ((self._table.transaction_version(t.app_id), t.version) for t in wanted)
-        return all(version is not None and version >= least for version, least in there)
+    def _has(self, wanted: Transaction) -> bool:
+        version = self._table.transaction_version(wanted.app_id)
+        return version is not None and version >= wanted.version
 
-    def _fenced(self, properties: CommitProperties) -> CommitProperties:
-        """Look at who was here last; give what the commit is to carry."""
-        self._refuse_if_overtaken()
-        return properties
+    def _make_durable(self, versions: range) -> None:
+        """Force commits to disk, after the files that delta-rs itself wrote for them."""
+        for version in versions:
+            files = files_written(self.path, version)
+            written = [file for file in files if not file.name.startswith(_MOVED)]
+            for file in written:
+                sync_file(file)
+            for folder in {file.parent for file in written}:
+                sync_folder(folder)
+            sync_file(commit_path(self.path, version))
+        sync_folder(self.path / "_delta_log")
 
-    def _refuse_if_overtaken(self) -> None:
-        epoch = self._table.transaction_version(EPOCH) or 0
-        if epoch > self._epoch:
-            raise fault("OVERTAKEN", theirs=epoch, mine=self._epoch, table=self.name)
+    def _lacks(self, facts: Facts) -> bool:
+        """Tell whether a batch is still to be written, before its files are moved in.
+
+        Raises:
+            OvertakenError: It is not, and a later driver was here.
+        """
+        is_last = self.facts.query_id == facts.query_id
+        if self._admits(facts, self.facts.batch if is_last else self._last_batch(facts)):
+            return True
+        self._table.update_incremental()
+        self._look()
+        return False
+
+    def _look(self, facts: Facts | None = None) -> Mapping[str, str] | None:
+        """Look at the record of the table: every commit takes it, and may be of a batch."""
+        held = Fence("", self._table.transaction_version(EPOCH) or 0, "")
+        if on_take(held, self._claim) is Decision.OVERTAKEN:
+            raise fault("OVERTAKEN", theirs=held.epoch, mine=self._claim.epoch, table=self.name)
+        return {} if facts is None or self._admits(facts, self._last_batch(facts)) else None
+
+    def _last_batch(self, facts: Facts) -> int:
+        batch = self._table.transaction_version(f"{QUERY}{facts.query_id}")
+        return -1 if batch is None else batch
+
+    def _admits(self, facts: Facts, last: int) -> bool:
+        turn = Turn(facts.query_id, facts.batch, facts.digest, is_sparse=True)
+        held = self._claim.first_fence().with_batch(replace(turn, batch=last), "")
+        return on_batch(held, self._claim, turn) is Decision.APPLY
 
 
 def last_facts(table: DeltaTable) -> Facts:

@@ -1,21 +1,37 @@
-"""Force to disk what must outlast a power cut."""
+"""Force to disk what must outlast a power cut; nothing else in the house calls fsync.
+
+A file is on disk before it gets its name, and its name before anything is said that relies on it.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_durably(path: Path, text: str) -> None:
-    """Put a text in the place of a file, in one step, and force it to disk."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text)
-    sync_file(temporary)
+def write_durably(path: Path, content: str | bytes, *, by: str = "") -> None:
+    """Put content in the place of a file, in one step, and force it to disk.
+
+    Args:
+        path: The file.
+        content: What is in it afterwards, and nothing else.
+        by: Who writes, if several may at once.
+    """
+    temporary = path.with_name(f".{path.name}{by and '.'}{by}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        sync_written(file)
     temporary.replace(path)
     sync_folder(path.parent)
+
+
+def sync_written(file: IO[Any]) -> None:
+    """Force to disk what was written to a file that is open."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_file(path: Path) -> None:

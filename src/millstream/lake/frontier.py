@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from millstream.model.duration import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOTHING_YET = -(2**62)
 """The frontier of a table of which nothing is complete."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def frontier_to_reach(moment: int) -> int:
 
 def frontier_of(moment: datetime) -> int:
     """Write a moment as frontiers are: in microseconds since 1970."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 def moment(frontier: int | None) -> datetime | None:
@@ -79,4 +79,4 @@ def moment(frontier: int | None) -> datetime | None:
     """
     if frontier is None or frontier == NOTHING_YET:
         return None
-    return _EPOCH + timedelta(microseconds=frontier)
+    return UNIX_EPOCH + timedelta(microseconds=frontier)

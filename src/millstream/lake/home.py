@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, fault, listed
+from millstream.lake.durable import write_durably
 from millstream.lake.log import is_table
 from millstream.settings import __version__
 
@@ -218,12 +219,7 @@ class Home:
     def write_manifest(self, facts: dict[str, Any]) -> None:
         """Write what is deployed here, in one step."""
         text = json.dumps({"format": FORMAT, "written_by": __version__, **facts}, indent=2)
-        temporary = self._manifest.with_suffix(".tmp")
-        with temporary.open("w") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._manifest)
+        write_durably(self._manifest, text + "\n")
 
     @property
     def _manifest(self) -> Path:

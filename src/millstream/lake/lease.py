@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from millstream.crash import reach
 from millstream.errors import MillstreamError, fault
+from millstream.lake.durable import sync_folder, sync_written
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -135,8 +136,7 @@ def _claim(folder: Path, epoch: int) -> TextIOWrapper | None:
     fcntl.flock(file, fcntl.LOCK_EX)
     since = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
     json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": f"{since} UTC"}, file)
-    file.flush()
-    os.fsync(file.fileno())
+    sync_written(file)
     try:
         os.link(temporary, folder / f"{epoch:08d}")
     except FileExistsError:
@@ -144,6 +144,8 @@ def _claim(folder: Path, epoch: int) -> TextIOWrapper | None:
         return None
     finally:
         temporary.unlink()
+    # Before any earlier one is forgotten: epochs that began anew would be refused by every table.
+    sync_folder(folder)
     return file
 
 

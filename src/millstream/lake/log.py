@@ -137,7 +137,7 @@ def facts_of(table: Path, *, version: int | None = None) -> Facts:
 def commit_checksum(table: Path, version: int) -> int | None:
     """Sum up the commit of a version, to know it again; None if it is not there."""
     try:
-        return zlib.crc32((table / "_delta_log" / f"{version:020d}.json").read_bytes())
+        return zlib.crc32(commit_path(table, version).read_bytes())
     except FileNotFoundError:
         return None
 
@@ -145,12 +145,28 @@ def commit_checksum(table: Path, version: int) -> int | None:
 def files_added(table: Path, version: int) -> tuple[Path, ...] | None:
     """Name the files that a version added rows by; None if there is no such commit."""
     try:
-        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+        added = _actions(table, version, "add")
+        return tuple(table / unquote(add["path"]) for add in added if add["dataChange"])
     except FileNotFoundError:
         return None
-    lines = (line for line in text.splitlines() if '"add"' in line[:_KIND_WITHIN])
-    added = (json.loads(line)["add"] for line in lines)
-    return tuple(table / unquote(add["path"]) for add in added if add["dataChange"])
+
+
+def files_written(table: Path, version: int) -> tuple[Path, ...]:
+    """Name all files that a version brought, those of the change feed too."""
+    brought = (*_actions(table, version, "add"), *_actions(table, version, "cdc"))
+    return tuple(table / unquote(action["path"]) for action in brought)
+
+
+def commit_path(table: Path, version: int) -> Path:
+    """Where the commit of a version is."""
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def _actions(table: Path, version: int, kind: str) -> Iterator[dict[str, Any]]:
+    for line in commit_path(table, version).read_text().splitlines():
+        # The lines of files are long and many: others are not parsed.
+        if f'"{kind}"' in line[:_KIND_WITHIN]:
+            yield json.loads(line)[kind]
 
 
 def versions(table: Path) -> range:

@@ -92,7 +92,7 @@ class TableSink:
             self._refuse_double_keys((*kept, *aside), batch)
             gone = self._keys(aside)
         counts = self._counts(staged, count_rows(kept), count_rows(aside), count_rows(raised))
-        if self._quarantine is not None and self._quarantine.facts.batch < batch:
+        if self._quarantine is not None:
             is_whole = self._declared.mode == "complete"
             put_aside = self._quarantine.replace if is_whole else self._quarantine.append
             facts = _next(self._quarantine.facts, staged, batch, query_id)

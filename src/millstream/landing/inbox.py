@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from millstream.errors import fault
+from millstream.lake.durable import sync_folder, sync_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,11 +114,12 @@ class Inbox:
         with draft.open("wb") as out:
             out.writelines(line + b"\n" for line in lines)
             out.flush()
-            os.fsync(out.fileno())
-        # Spark takes files by age, to the millisecond; two of one instant would have no order.
-        age_ns = (self._epoch * 10**9 + self._next) * 10**6
-        os.utime(draft, ns=(age_ns, age_ns))
+            # Spark takes files by age, to the millisecond; two of one instant would have no order.
+            age_ns = (self._epoch * 10**9 + self._next) * 10**6
+            os.utime(draft, ns=(age_ns, age_ns))
+            sync_written(out)
         draft.replace(self._place / file)
+        sync_folder(self._place)
         self._files.append(file)
         self._next += 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from millstream.landing.decode import NO_RECORD, decoded_schema, decoder
 from millstream.landing.idle import Idle, in_microseconds
 from millstream.landing.verdict import Moment, Rule, judge, numbered, unjudged
 from millstream.model.dataset import VERDICTS
+from millstream.model.duration import UNIX_EPOCH
 from millstream.model.schema import Atom, Field, Schema
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _MARKS = (
 _JUDGED = ("_arrived_at", "_batch", "_verdict")
 _BROKEN = "_broken"
 _NOT_RIGHT = "a record is not as the schema says, and without batches nothing would count it"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Landing:
     def _broken(self) -> Iterator[Column]:
         """What is true of rows that are rejected."""
         if (column := self.source.event_time) is not None:
-            yield F.col(column) <= F.lit(_EPOCH)
+            yield F.col(column) <= F.lit(UNIX_EPOCH)
         if (violated := self._violated()) is not None:
             yield violated.isNotNull()
 
@@ -312,3 +312,7 @@ class LandingSink:
             greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
             moments += [frontier_of(moment) for moment in greatest if moment is not None]
         return max((m for m in moments if m is not None), default=None)
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)

@@ -234,19 +234,6 @@ class StoreSink(Sink, Protocol):
         """Find what the store cannot do, without asking it."""
         ...
 
-    def open(self, shape: Any, driver: Any) -> Any:
-        """Connect one driver; make the place for the rows, or hold the answer to it."""
-        ...
-
-
-@runtime_checkable
-class ReadableSink(StoreSink, Protocol):
-    """A store in which a row can be looked up by its key."""
-
-    def reader(self, dataset: str) -> Any:
-        """Connect for look-ups."""
-        ...
-
 
 @runtime_checkable
 class LogSink(Protocol):

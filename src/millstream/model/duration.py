@@ -1,9 +1,11 @@
-"""Lengths of time as users write them."""
+"""Lengths of time as users write them, and the moment that times are counted from."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SECONDS: dict[str, float] = {
     name: seconds

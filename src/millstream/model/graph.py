@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
-from millstream.model.dataset import Alert, Dataset, ReadableSink, Serve, Source, Table, View
+from millstream.model.dataset import Alert, Dataset, Serve, Source, Table, View
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -60,16 +60,6 @@ class Graph:
     def serves(self) -> tuple[Serve, ...]:
         """The answers that go to sinks, in the order of declaration."""
         return tuple(d for d in self.declared if isinstance(d, Serve))
-
-    @property
-    def served(self) -> Mapping[str, ReadableSink]:
-        """The store in which rows of each answer are looked up: of several, the first that can."""
-        found: dict[str, ReadableSink] = {}
-        for serve in self.serves:
-            for sink in serve.to:
-                if isinstance(sink, ReadableSink):
-                    found.setdefault(serve.name, sink)
-        return found
 
     @property
     def cycle(self) -> tuple[str, ...]:

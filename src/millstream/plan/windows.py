@@ -5,20 +5,19 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from millstream.declare import SqlFunction
 from millstream.model.dataset import Source, View
-from millstream.model.duration import parse_duration
+from millstream.model.duration import UNIX_EPOCH, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime, timedelta
 
     from millstream.model.dataset import Dataset
     from millstream.model.graph import Graph
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXT = r"""["']([^"']+)["']"""
 _WINDOW = re.compile(rf"\bwindow\(\s*[^,()]+,\s*{_TEXT}(?:\s*,\s*{_TEXT})?", re.IGNORECASE)
 
@@ -33,6 +32,7 @@ class Window:
     def first_end_after(self, moment: datetime) -> datetime:
         """Say when the first window ends that is not over at a moment.
 
+        >>> from datetime import UTC, datetime, timedelta
         >>> minute = timedelta(minutes=1)
         >>> moment = datetime(2026, 1, 1, 12, 0, 20, tzinfo=UTC)
         >>> Window(5 * minute, minute).first_end_after(moment).time()
@@ -40,7 +40,7 @@ class Window:
         """
         # The ends are where the beginnings are, moved by the length.
         shift = self.length % self.slide
-        return moment + self.slide - (moment - _EPOCH - shift) % self.slide
+        return moment + self.slide - (moment - UNIX_EPOCH - shift) % self.slide
 
 
 def windows_of(graph: Graph, name: str) -> tuple[Window, ...]:

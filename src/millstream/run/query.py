@@ -14,6 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
 from millstream.errors import fault
+from millstream.lake.fence import Decision, Fence, Logged, on_start
 from millstream.model.duration import to_spark
 from millstream.serve.stores import Served
 from millstream.spark.nodes import answers_at_once
@@ -294,21 +295,22 @@ def hold_to_checkpoint(name: str, held: Facts, log: CheckpointLog) -> None:
         CHECKPOINT_RESET: The table is ahead of the checkpoint.
         TABLE_RESTORED: The checkpoint is ahead of the table.
     """
-    committed, planned, path = log.committed, log.planned, str(log.path)
-    if held.batch < committed:
-        raise fault(
-            "TABLE_RESTORED",
-            table=name,
-            held="no batch" if held.batch < 0 else f"batches up to {held.batch}",
-            checkpoint=path,
-            knows=committed,
-        )
-    other = held.batch >= 0 and held.query_id != log.query_id
-    if held.batch > planned or other:
-        raise fault(
-            "CHECKPOINT_RESET",
-            table=name,
-            batch=held.batch,
-            checkpoint=path,
-            known="none" if planned < 0 else f"batches up to {planned}",
-        )
+    logged, path = Logged(log.query_id or "", log.committed, log.planned), str(log.path)
+    fence = Fence("", held.epoch, "", held.query_id, held.batch, held.digest)
+    match on_start(fence, logged):
+        case Decision.RESTORED:
+            raise fault(
+                "TABLE_RESTORED",
+                table=name,
+                held="no batch" if held.batch < 0 else f"batches up to {held.batch}",
+                checkpoint=path,
+                knows=logged.committed,
+            )
+        case Decision.AHEAD:
+            raise fault(
+                "CHECKPOINT_RESET",
+                table=name,
+                batch=held.batch,
+                checkpoint=path,
+                known="none" if logged.planned < 0 else f"batches up to {logged.planned}",
+            )

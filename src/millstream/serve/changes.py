@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
-from millstream.lake.durable import write_durably
+from millstream.lake.durable import sync_file, sync_folder, write_durably
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication
 from millstream.lake.table import has_double, keys_of
@@ -118,6 +118,11 @@ class Changes:
             return served.compute(frame, served.outbox.folder)
         whole = served.compute(frame, self._log.answer(batch))
         self._refuse_double_keys(whole, batch)
+        # The next difference is taken from it: without it, rows that are gone would stay.
+        for file in whole.files:
+            sync_file(file.path)
+        for folder in (self._log.answer(batch), self._log.path):
+            sync_folder(folder)
         return self._difference(whole, batch, marked.columns)
 
     def commit(
@@ -128,13 +133,12 @@ class Changes:
         known = {n.removeprefix(_INPUT): v for n, v in staged.seen.items() if n.startswith(_INPUT)}
         # An answer that was kept is of earlier inputs than those that are known of now.
         published = Publication() if known else self.published(batch)
-        self._served.published = lambda _: published
         if not known:
             known = dict(inputs or {})
             seen = {**staged.seen, **{f"{_INPUT}{name}": v for name, v in known.items()}}
             staged = replace(staged, seen=seen)
             self._served.outbox.keep(staged, query_id, batch, columns)
-        self._served.commit(staged, batch, query_id, known)
+        self._served.commit(staged, batch, query_id, known, published=published)
         self._log.commit(batch)
         self._log.forget_before(batch)
 

@@ -1,38 +1,19 @@
-"""The protocol that all stores keep: who may write, which batch is next, and what is a replay.
-
-Beside its rows a store keeps one fence for each place that is written. A driver takes the fence
-when it opens the place; a batch and the fence change in one transaction, or not at all.
-"""
+"""The fence of a store: the drivers that come to it, and how those are refused that may not."""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, fault
+from millstream.lake.fence import Claim, Decision, Logged, on_batch, on_start, on_take
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """What a store knows of one place: who writes it, and how far they got."""
-
-    writer: str
-    """The app and its dataset."""
-    epoch: int
-    """Of the driver that took it last."""
-    owner: str
-    """Drawn by that driver: two homes, one copied from the other, may count the same epochs."""
-    checkpoint: str = ""
-    """The query whose batches these are."""
-    batch: int = -1
-    digest: str = ""
-    note: str = ""
-    """What the writer wants to find again."""
+    from millstream.lake.fence import Fence, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +34,10 @@ class Driver:
     log: str = "its checkpoint"
     """The folder of the checkpoint, as errors name it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A batch that asks to be let in."""
-
-    checkpoint: str
-    batch: int
-    digest: str
+    @property
+    def claim(self) -> Claim:
+        """How it makes itself known."""
+        return Claim(self.writer, self.epoch, self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,64 +62,74 @@ def taken(held: Fence | None, driver: Driver, place: Place) -> Fence:
         StoreAheadError: The store has batches of another checkpoint.
     """
     if held is None:
-        return Fence(driver.writer, driver.epoch, driver.owner)
-    if held.writer != driver.writer:
-        raise fault(
-            "STORE_TAKEN",
-            store=place.name,
-            by=held.writer,
-            writer=driver.writer,
-            forget=place.forget,
-        )
-    same_line = held.batch >= 0 and held.checkpoint == driver.checkpoint
-    if same_line and held.epoch > driver.epoch:
-        raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
-    hold_to_checkpoint(
-        held,
-        place,
-        query_id=driver.checkpoint,
-        committed=driver.committed,
-        planned=held.batch if driver.planned is None else driver.planned(),
-        checkpoint=driver.log,
-    )
-    return replace(held, epoch=driver.epoch, owner=driver.owner)
+        return driver.claim.first_fence()
+    planned = held.batch if driver.planned is None else driver.planned()
+    logged = Logged(driver.checkpoint, driver.committed, planned)
+    match on_take(held, driver.claim, logged):
+        case Decision.FOREIGN:
+            raise fault(
+                "STORE_TAKEN",
+                store=place.name,
+                by=held.writer,
+                writer=driver.writer,
+                forget=place.forget,
+            )
+        case Decision.OVERTAKEN:
+            raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
+        case decision:
+            _refuse_unfit(decision, held.batch, place, logged, driver.log)
+    return held.with_driver(driver.claim)
 
 
-def hold_to_checkpoint(
-    held: Fence, place: Place, *, query_id: str, committed: int, planned: int, checkpoint: str
-) -> None:
+def hold_to_checkpoint(held: Fence, place: Place, logged: Logged, log: str) -> None:
     """Make sure that a store and the checkpoint of its query tell the same story.
 
     Args:
         held: What the store says.
         place: Where.
-        query_id: The id in the checkpoint.
-        committed: The last batch the checkpoint has committed.
-        planned: The last batch it has planned.
-        checkpoint: Its folder.
+        logged: What the checkpoint says.
+        log: Its folder.
 
     Raises:
         StoreRestoredError: The store lacks batches.
         StoreAheadError: The store has batches of another checkpoint.
     """
-    other = held.batch >= 0 and held.checkpoint != query_id
-    if other or held.batch > planned:
+    _refuse_unfit(on_start(held, logged), held.batch, place, logged, log)
+
+
+def admitted(
+    held: Fence | None, driver: Driver, turn: Turn, place: Place
+) -> tuple[Fence, Decision]:
+    """Decide inside the store's transaction whether a batch is to be written, or is there already.
+
+    Raises:
+        OvertakenError: Another driver took the place; nothing may be written.
+        StoreRestoredError: The batch before this one is not there any more.
+    """
+    decision = on_batch(held, driver.claim, turn)
+    if held is not None and decision is Decision.OVERTAKEN:
+        raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
+    if held is None or decision is Decision.RESTORED:
+        batch = -1 if held is None else held.batch
+        raise _restored(place, batch, knows=turn.batch - 1, checkpoint="its checkpoint")
+    return held, decision
+
+
+def _refuse_unfit(decision: Decision, batch: int, place: Place, logged: Logged, log: str) -> None:
+    if decision is Decision.AHEAD:
         raise fault(
             "STORE_AHEAD",
             store=place.name,
-            batch=held.batch,
-            known="none" if planned < 0 else f"batches up to {planned}",
-            checkpoint=checkpoint,
+            batch=batch,
+            known="none" if logged.planned < 0 else f"batches up to {logged.planned}",
+            checkpoint=log,
             forget=place.forget,
         )
-    if held.batch < committed:
-        raise restored_fault(place, batch=held.batch, knows=committed, checkpoint=checkpoint)
+    if decision is Decision.RESTORED:
+        raise _restored(place, batch, knows=logged.committed, checkpoint=log)
 
 
-def restored_fault(
-    place: Place, *, batch: int, knows: int, checkpoint: str = "its checkpoint"
-) -> MillstreamError:
-    """Say that a store lacks batches which the checkpoint has committed."""
+def _restored(place: Place, batch: int, *, knows: int, checkpoint: str) -> MillstreamError:
     return fault(
         "STORE_RESTORED",
         store=place.name,
@@ -150,26 +137,4 @@ def restored_fault(
         knows=knows,
         checkpoint=checkpoint,
         forget=place.forget,
-    )
-
-
-def lets_in(held: Fence | None, driver: Driver, turn: Turn, place: Place) -> bool:
-    """Decide inside the store's transaction whether a batch is to be written, or is there already.
-
-    Raises:
-        OvertakenError: Another driver took the place; nothing may be written.
-        StoreRestoredError: The batch before this one is not there any more.
-    """
-    if held is not None and (held.owner, held.epoch) != (driver.owner, driver.epoch):
-        raise fault("OVERTAKEN", theirs=held.epoch, mine=driver.epoch, table=place.name)
-    batch = -1 if held is None else held.batch
-    if held is None or batch < turn.batch - 1:
-        raise restored_fault(place, batch=batch, knows=turn.batch - 1)
-    return batch < turn.batch
-
-
-def passed(held: Fence, turn: Turn, note: str) -> Fence:
-    """Say what the fence is once a batch is written."""
-    return replace(
-        held, checkpoint=turn.checkpoint, batch=turn.batch, digest=turn.digest, note=note
     )

@@ -16,14 +16,15 @@ from millstream.errors import (
     listed,
 )
 from millstream.serve.lookup_values import from_python
+from millstream.serve.sink import readable_sinks
 from millstream.serve.text import from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from millstream.model.dataset import ReadableSink
     from millstream.model.graph import Graph
     from millstream.serve.shape import Column
+    from millstream.serve.sink import ReadableSink
     from millstream.serve.store import Reader
 
 Answer = TypeVar("Answer")
@@ -47,7 +48,7 @@ class Lookups:
             UNKNOWN_DATASET: The app declares no such dataset.
             NOT_SERVED: It is in no store.
         """
-        served = graph.served
+        served = readable_sinks(graph)
         if name not in served:
             if name not in graph.datasets:
                 known = graph.datasets
@@ -177,7 +178,7 @@ class Served:
             return None
 
     def _opened(self) -> Reader:
-        reader: Reader = self._sink.reader(self._dataset)
+        reader = self._sink.reader(self._dataset)
         if lacking := [name for name in self._sink.key if name not in reader.columns]:
             reader.close()
             why = f"what was served to it has no column {lacking[0]!r}, which is of the key now"

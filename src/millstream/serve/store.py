@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.lake.fence import Decision
 from millstream.serve.shape import GONE
 from millstream.serve.value import RowsRefusedError, with_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from millstream.serve.fence import Fence, Place, Turn
+    from millstream.lake.fence import Fence, Turn
+    from millstream.serve.fence import Place
     from millstream.serve.shape import Column
 
     Rows = Callable[[], Iterable[pa.Table]]
@@ -35,10 +37,15 @@ class Refused:
 class Written:
     """What became of a batch."""
 
-    applied: bool
-    """False if the store has had it before."""
+    decision: Decision
+    """To apply it, or not to because the store has had it before."""
     fence: Fence
     refused: tuple[Refused, ...] = ()
+
+    @property
+    def applied(self) -> bool:
+        """Whether it was written now."""
+        return self.decision is Decision.APPLY
 
 
 class Store(Protocol):

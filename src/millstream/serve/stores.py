@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,19 @@ from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
 from millstream.errors import StoreAheadError, StoreRestoredError, fault
 from millstream.lake.enforce import Shape as TableShape, open_table
+from millstream.lake.fence import Decision, Logged, Turn
 from millstream.lake.files import DataFile
 from millstream.lake.frontier import Publication, moment
 from millstream.lake.ledger import note_served
 from millstream.lake.log import Facts
 from millstream.lake.staging import digest_without_writing, observe, stage
 from millstream.lake.table import has_double, keys_of
-from millstream.model.dataset import LogSink, ShownSink, StoreSink
+from millstream.model.dataset import LogSink, ShownSink
 from millstream.serve.changes import ChangeLog
-from millstream.serve.fence import Driver, Turn, hold_to_checkpoint
+from millstream.serve.fence import Driver, hold_to_checkpoint
 from millstream.serve.outbox import Outbox, parts_of
 from millstream.serve.shape import GONE, Shape, columns_of
+from millstream.serve.sink import WritableSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,16 +36,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.checkpoint import CheckpointLog
+    from millstream.lake.fence import Fence
     from millstream.lake.lease import Lease
     from millstream.lake.staging import Staged
     from millstream.model.dataset import Serve
-    from millstream.serve.fence import Fence
     from millstream.serve.store import Refused, Store
 
 STORE = "_store"
 REASON = "_reason"
 _FILES_PER_STORE = 1000
 _COMPLETE_TO = "complete_to"
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """A batch on its way into the stores."""
+
+    staged: Staged
+    turn: Turn
+    inputs: Mapping[str, int]
+    """What the answer was made from, if it is recomputed."""
+    published: Callable[[int], Publication]
 
 
 class Served:
@@ -63,12 +76,11 @@ class Served:
         """Whether a batch tells of rows that are gone."""
         self._writer, self._on_difference = f"{app}/{serve.name}", on_difference
         self._schema, self._columns = frame.schema, columns_of(frame.schema.json())
-        self._sinks = [sink for sink in serve.to if isinstance(sink, StoreSink)]
+        self._sinks = [sink for sink in serve.to if isinstance(sink, WritableSink)]
         self._shown = [sink for sink in serve.to if isinstance(sink, ShownSink)]
         self.outbox = Outbox(self._home.staging(serve.name))
         self._stores: list[Store] = []
         self._fences: list[Fence] = []
-        self._inputs: Mapping[str, int] = {}
         self.published: Callable[[int], Publication] = lambda _: Publication()
         """What is known of time after a batch; the fence tells it to whoever reads the store."""
 
@@ -135,14 +147,9 @@ class Served:
         for number, store in enumerate(self._stores):
             # Whether a batch whose answer was lost was written is known to the store alone.
             held = store.fence() or replace(self._fences[number], batch=-1, checkpoint="")
-            hold_to_checkpoint(
-                held,
-                store.place,
-                query_id=self._log.query_id or "",
-                committed=self._log.committed,
-                planned=self._log.planned,
-                checkpoint=str(self._log.path),
-            )
+            log = self._log
+            logged = Logged(log.query_id or "", log.committed, log.planned)
+            hold_to_checkpoint(held, store.place, logged, str(log.path))
             self._fences[number] = held
 
     def stage(self, frame: DataFrame, batch: int) -> Staged:
@@ -165,20 +172,34 @@ class Served:
         return digest_without_writing(*observe(self.mark(frame), {}, frame.columns))
 
     def commit(
-        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+        self,
+        staged: Staged,
+        batch: int,
+        query_id: str,
+        inputs: Mapping[str, int] | None = None,
+        *,
+        published: Publication | None = None,
     ) -> None:
         """Write a batch into every store that does not have it.
+
+        Args:
+            staged: Its rows.
+            batch: Its number.
+            query_id: The query whose batch it is.
+            inputs: What the answer was made from, if it is recomputed.
+            published: What is known of time after it, if not what `published` says.
 
         Raises:
             KEY_NOT_UNIQUE: A store is to have two rows for one key.
         """
         self._refuse_double_keys(staged, batch)
-        self._inputs = inputs or {}
         turn = Turn(query_id, batch, staged.digest)
+        publish = self.published if published is None else (lambda _: published)
+        handed = _Handed(staged, turn, inputs or {}, publish)
         for number, store in enumerate(self._stores):
-            settle = partial(self._settle, number, staged, turn)
+            settle = partial(self._settle, number, handed)
             written = store.write(turn, partial(self._rows, number, staged), settle)
-            if not written.applied and written.fence.digest != staged.digest:
+            if written.decision is Decision.CHANGED:
                 self._on_difference(batch)
             self._fences[number] = written.fence
             self._reach("store_commit", batch)
@@ -192,8 +213,9 @@ class Served:
         told = {store.place.name: _facts(fence) for store, fence in held}
         note_served(self._home, self.serve.name, told)
 
-    def _settle(self, number: int, staged: Staged, turn: Turn, refused: Sequence[Refused]) -> str:
+    def _settle(self, number: int, handed: _Handed, refused: Sequence[Refused]) -> str:
         """Put refused rows aside while the store still waits; say what the batch did."""
+        staged, turn = handed.staged, handed.turn
         aside = sum(r.rows.num_rows for r in refused)
         if aside:
             self._put_aside(number, turn, refused)
@@ -205,8 +227,8 @@ class Served:
             batch=turn.batch,
             rows=staged.rows,
             digest=staged.digest,
-            inputs=self._inputs,
-        ).publishing(self.published(turn.batch))
+            inputs=handed.inputs,
+        ).publishing(handed.published(turn.batch))
         self._reach("store_written", turn.batch)
         complete_to = moment(facts.frontier)
         told = {_COMPLETE_TO: complete_to.isoformat() if complete_to else None}
@@ -220,8 +242,6 @@ class Served:
         shape = TableShape(self.serve.name, StructType(fields).json(), self.serve.at, evolve=True)
         table = open_table(self._home.quarantine(self.serve.name), shape, epoch=self._epoch)
         store = f"{turn.checkpoint}.{number}"
-        if table.last_batch_of(store) >= turn.batch:
-            return
         name = self._stores[number].place.name
         rows = pa.concat_tables(_with_reason(r, name) for r in refused)
         file = self.outbox.folder / f"refused-{number}.parquet"
@@ -278,7 +298,7 @@ class Served:
                     key=", ".join(key),
                 )
 
-    def _is_added_to(self, sink: StoreSink) -> bool:
+    def _is_added_to(self, sink: WritableSink) -> bool:
         is_log = isinstance(sink, LogSink) and sink.keeps_every_row
         return is_log and (self.serve.mode or "append") == "append"
 

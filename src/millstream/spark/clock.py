@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.streaming.query import StreamingQuery
+
+from millstream.model.duration import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 # By whole names: asked for part by part, Java looks for every part in every jar.
@@ -45,14 +46,14 @@ class VirtualClock:
     def __init__(self, spark: SparkSession, now: datetime) -> None:
         self._jvm = cast("Any", spark._jvm)
         self._manager: Any = spark._jsparkSession.sessionState().streamingQueryManager()
-        started_at = (now - _EPOCH) // _MILLISECOND
+        started_at = (now - UNIX_EPOCH) // _MILLISECOND
         self._clock: Any = getattr(self._jvm, _CLOCK)(started_at)
         self._once: Any = getattr(self._jvm, _TRIGGER).AvailableNow()
 
     @property
     def now(self) -> datetime:
         """What time it is."""
-        return _EPOCH + int(self._clock.getTimeMillis()) * _MILLISECOND
+        return UNIX_EPOCH + int(self._clock.getTimeMillis()) * _MILLISECOND
 
     def advance(self, by: timedelta) -> None:
         """Let time pass, all at once."""

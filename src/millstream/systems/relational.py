@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from millstream.serve.fence import Fence
+from millstream.lake.fence import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

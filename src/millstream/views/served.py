@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError
+from millstream.serve.sink import readable_sinks
 from millstream.views.shape import FaultView
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ServedView:
         try:
             columns = lookups.of(graph, name).key()
         except MillstreamError as error:
-            key = tuple(KeyView(column) for column in graph.served[name].key)
+            key = tuple(KeyView(column) for column in readable_sinks(graph)[name].key)
             return ServedView(name, key, FaultView.of(error))
         return ServedView(name, tuple(KeyView(c.name, c.type) for c in columns))
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from millstream.errors import fault
+from millstream.model.duration import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from millstream.errors import Location
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
 
@@ -21,12 +21,12 @@ def moment(us: float) -> datetime:
     >>> moment(60_000_000).isoformat()
     '1970-01-01T00:01:00+00:00'
     """
-    return _EPOCH + timedelta(microseconds=us)
+    return UNIX_EPOCH + timedelta(microseconds=us)
 
 
 def microseconds(at: datetime) -> int:
     """Give a time as it is kept."""
-    return (at - _EPOCH) // _US
+    return (at - UNIX_EPOCH) // _US
 
 
 @dataclass(frozen=True, slots=True)

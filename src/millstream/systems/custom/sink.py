@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.errors import MillstreamError, fault
-from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.lake.durable import write_durably
+from millstream.lake.fence import Decision, Fence
+from millstream.serve.fence import admitted, taken
 from millstream.serve.store import Written
 from millstream.systems.custom.settings import Batch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from millstream.serve.fence import Driver, Turn
+    from millstream.lake.fence import Turn
+    from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
     from millstream.serve.store import Rows, Settle
     from millstream.systems.custom.settings import FunctionSink
@@ -58,11 +58,9 @@ class Handed:
             StoreUnreachableError: The function could not reach something.
             SINK_RAISED: The function raised.
         """
-        held = self.fence()
-        is_new = lets_in(held, self._driver, turn, self.place)
-        assert held is not None
-        if not is_new:
-            return Written(applied=False, fence=held)
+        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        if decision is not Decision.APPLY:
+            return Written(decision, held)
         try:
             self._hand_over(turn, rows)
         except MillstreamError:
@@ -79,9 +77,9 @@ class Handed:
                 serve=self._shape.dataset,
                 cause=cause,
             ) from error
-        fence = passed(held, turn, settle(()))
+        fence = held.with_batch(turn, settle(()))
         self._keep(fence)
-        return Written(applied=True, fence=fence)
+        return Written(decision, fence)
 
     def close(self) -> None:
         """Let all connections go."""
@@ -104,13 +102,7 @@ class Handed:
 
     def _keep(self, fence: Fence) -> None:
         self._note.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._note.with_suffix(f".{self._driver.owner}.tmp")
-        with temporary.open("w") as file:
-            json.dump(asdict(fence), file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._note)
-        _sync(self._note.parent)
+        write_durably(self._note, json.dumps(asdict(fence)), by=self._driver.owner)
 
 
 class _Pool:
@@ -160,11 +152,3 @@ class _Pool:
 def _close(connection: Any) -> None:
     with suppress(Exception):
         connection.close()
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

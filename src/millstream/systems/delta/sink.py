@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
 from millstream.errors import fault
-from millstream.lake.delta import Facts, FencedTable, last_told
+from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.enforce import Shape as TableShape, columns_to_add, make_table
+from millstream.lake.fence import Decision, Fence
 from millstream.lake.files import DataFile
-from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.serve.fence import admitted, taken
 from millstream.serve.store import Written, keyed, parted
 from millstream.systems.files.sink import PASSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from millstream.serve.fence import Driver, Place, Turn
+    from millstream.lake.delta import Look
+    from millstream.lake.fence import Turn
+    from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
     from millstream.systems.delta.settings import DeltaPath
@@ -51,56 +53,70 @@ class Table:
         )
         with _told(self.place):
             make_table(path, wanted)
-            self._table = _Fenced(path, name=self.place.name, epoch=driver.epoch)
+            self._table = FencedTable(
+                path, name=self.place.name, epoch=driver.epoch, owner=driver.owner
+            )
             self._added = columns_to_add(self._table, wanted)
         self._part = path / _OWN / f"{driver.owner}.parquet"
 
     def take(self) -> Fence:
         """Write this driver's epoch into the log of the table."""
-        self._table.passing = lambda held: taken(held, self._driver, self.place)
+        fence: Fence | None = None
+
+        def look() -> dict[str, str]:
+            nonlocal fence
+            fence = taken(self._held(), self._driver, self.place)
+            return _told_by(fence)
+
         with _told(self.place):
-            self._table.take()
+            self._table.take(look)
             if self._added:
-                self._table.add_columns(self._added)
+                self._table.add_columns(self._added, look)
                 self._added = None
-        return self._table.passed
+        assert fence is not None
+        return fence
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
         with _told(self.place):
-            return self._table.held()
+            self._table.refresh()
+            return self._held()
+
+    def _held(self) -> Fence | None:
+        told = self._table.last_told(FENCE)
+        return Fence(**json.loads(told)) if told else None
 
     def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
         """Write a batch and its fence in one commit."""
-        held = self.fence()
-        if not lets_in(held, self._driver, turn, self.place):
-            assert held is not None
-            return Written(applied=False, fence=held)
+        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        if decision is not Decision.APPLY:
+            return Written(decision, held)
         with _told(self.place):
             refused, kept, gone = self._stage(rows)
-            note = settle(refused)
+            fence = held.with_batch(turn, settle(refused))
 
-            def passing(held: Fence | None) -> Fence:
-                lets_in(held, self._driver, turn, self.place)
-                assert held is not None
-                return passed(held, turn, note)
+            def look() -> dict[str, str] | None:
+                _, decision = admitted(self._held(), self._driver, turn, self.place)
+                return _told_by(fence) if decision is Decision.APPLY else None
 
-            self._table.passing = passing
             told = Facts(query_id=turn.checkpoint, batch=turn.batch, digest=turn.digest)
-            self._commit(kept, gone, replace(told, rows=sum(file.rows for file in kept)))
-        return Written(applied=True, fence=self._table.passed, refused=tuple(refused))
+            told = replace(told, rows=sum(file.rows for file in kept))
+            self._commit(kept, gone, told, look)
+        return Written(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _commit(self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts) -> None:
+    def _commit(
+        self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts, look: Look
+    ) -> None:
         if self._shape.mode == "complete":
-            self._table.replace(files, facts)
+            self._table.replace(files, facts, look=look)
         elif self._shape.key:
-            self._table.upsert(files, self._shape.key, facts, gone=gone)
+            self._table.upsert(files, self._shape.key, facts, gone=gone, look=look)
             self._part.unlink(missing_ok=True)
         else:
-            self._table.append(files, facts)
+            self._table.append(files, facts, look=look)
 
     def _stage(self, rows: Rows) -> tuple[list[Refused], list[DataFile], pa.Table | None]:
         """Write the rows to a file; give those refused, the file and the keys that go."""
@@ -125,30 +141,9 @@ class Table:
         return refused, files, pa.concat_tables(gone) if gone else None
 
 
-class _Fenced(FencedTable):
-    """A table whose commits carry the fence of a store."""
-
-    passing: Callable[[Fence | None], Fence]
-    """Says what the fence is after the commit; raises if there may be none."""
-    passed: Fence
-
-    def held(self) -> Fence | None:
-        """Look at the fence of the last commit that has one."""
-        self._table.update_incremental()
-        return self._last()
-
-    def _last(self) -> Fence | None:
-        told = last_told(self._table, FENCE)
-        return Fence(**json.loads(told)) if told else None
-
-    def _fenced(self, properties: CommitProperties) -> CommitProperties:
-        self.passed = self.passing(self._last())
-        told = {**(properties.custom_metadata or {}), FENCE: json.dumps(asdict(self.passed))}
-        return CommitProperties(
-            custom_metadata=told,
-            max_commit_retries=properties.max_commit_retries,
-            app_transactions=properties.app_transactions,
-        )
+def _told_by(fence: Fence) -> dict[str, str]:
+    """Give a fence as a commit tells it."""
+    return {FENCE: json.dumps(asdict(fence))}
 
 
 def _schema_of(columns: Sequence[Column]) -> str:

@@ -23,8 +23,10 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from millstream.errors import fault
+from millstream.lake.durable import sync_folder, sync_written, write_durably
+from millstream.lake.fence import Decision, Fence
 from millstream.serve.encode import as_json, as_objects, encode
-from millstream.serve.fence import Fence, lets_in, passed, taken
+from millstream.serve.fence import admitted, taken
 from millstream.serve.shape import NESTED
 from millstream.serve.store import Refused, Written, salvage
 from millstream.systems.files.settings import OWN
@@ -32,7 +34,8 @@ from millstream.systems.files.settings import OWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from millstream.serve.fence import Driver, Place, Turn
+    from millstream.lake.fence import Turn
+    from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Rows, Settle
     from millstream.systems.files.settings import FileSink
@@ -73,28 +76,25 @@ class Folder:
     def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
         """Write a batch as a file, and commit it by the fence that names it."""
         with _told(self.place):
-            held = self.fence()
-            if not lets_in(held, self._driver, turn, self.place):
-                assert held is not None
-                return Written(applied=False, fence=held)
+            held, decision = admitted(self.fence(), self._driver, turn, self.place)
+            if decision is not Decision.APPLY:
+                return Written(decision, held)
             name = f"{self._shape.dataset}-{turn.batch:08d}.{self._format}"
             written = self._own / f"{name}.{self._driver.owner}{_UNFINISHED}"
             is_any, refused = self._write_file(written, rows)
             with self._alone():
-                held = self._finished()
                 # Another driver may have come while the file was written.
-                lets_in(held, self._driver, turn, self.place)
-                assert held is not None
+                held, _ = admitted(self._finished(), self._driver, turn, self.place)
                 if is_any and (self._folder / name).exists():
                     raise fault(
                         "STORE_FAILED",
                         store=self.place.name,
                         why=f"{name!r} is there, and the fence does not know it",
                     )
-                fence = passed(held, turn, settle(refused))
+                fence = held.with_batch(turn, settle(refused))
                 self._put(fence, name if is_any else "")
                 self._finished()
-        return Written(applied=True, fence=fence, refused=tuple(refused))
+        return Written(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -112,23 +112,16 @@ class Folder:
                 given += part.num_rows
                 refused += salvage(part, write)
             end()
-            file.flush()
-            os.fsync(file.fileno())
+            sync_written(file)
         is_any = given > sum(some.rows.num_rows for some in refused)
         if not is_any:
             path.unlink()
-        _sync(self._own)
+        sync_folder(self._own)
         return is_any, refused
 
     def _put(self, fence: Fence, file: str) -> None:
         """Replace the fence, durably; `file` is what it commits."""
-        temporary = self._fence.with_suffix(".tmp")
-        with temporary.open("w") as text:
-            json.dump({**asdict(fence), "file": file}, text)
-            text.flush()
-            os.fsync(text.fileno())
-        temporary.replace(self._fence)
-        _sync(self._own)
+        write_durably(self._fence, json.dumps({**asdict(fence), "file": file}))
 
     def _finished(self) -> Fence | None:
         """Read the fence, and give the file that it commits its name, unless it has it."""
@@ -142,7 +135,7 @@ class Folder:
             target = self._folder / held["file"]
             if not target.exists():
                 os.link(written, target)
-            _sync(self._folder)
+            sync_folder(self._folder)
             written.unlink()
         return fence
 
@@ -204,14 +197,6 @@ def _texts(rows: pa.Table, column: Column) -> list[str | None]:
 
 
 _FORMATS = {"parquet": _parquet, "json": _json, "csv": _csv}
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

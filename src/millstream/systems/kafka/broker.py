@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from millstream.errors import closest, fault
-from millstream.serve.fence import Fence
+from millstream.lake.fence import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import StoreUnreachableError, fault
-from millstream.serve.fence import lets_in, passed, taken
+from millstream.lake.fence import Decision, on_change
+from millstream.serve.fence import admitted, taken
 from millstream.serve.shape import GONE
 from millstream.serve.store import Refused, Written, keyed, salvage
 from millstream.systems.kafka.broker import Cluster, told
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.serve.fence import Driver, Fence, Turn
+    from millstream.lake.fence import Fence, Turn
+    from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
     from millstream.serve.store import Rows, Settle
     from millstream.systems.kafka.record import Message
@@ -132,8 +134,7 @@ class Log:
         return held
 
     def _refuse_if_overtaken(self, held: Fence | None) -> None:
-        mine = (self._driver.owner, self._driver.epoch)
-        if held is not None and (held.owner, held.epoch) != mine:
+        if held is not None and on_change(held, self._driver.claim) is Decision.OVERTAKEN:
             raise fault(
                 "OVERTAKEN", theirs=held.epoch, mine=self._driver.epoch, table=self.place.name
             )
@@ -167,16 +168,15 @@ class Log:
         held = self._held
         if held is not None and self._is_another_topic():
             held = replace(held, batch=-1)
-        if not lets_in(held, self._driver, turn, self.place):
-            assert held is not None
-            return Written(applied=False, fence=held)
-        assert held is not None
+        held, decision = admitted(held, self._driver, turn, self.place)
+        if decision is not Decision.APPLY:
+            return Written(decision, held)
         with told(self._cluster):
             self._producer.begin_transaction()
             refused = self._produce(rows, turn.batch)
-            fence = passed(held, turn, settle(refused))
+            fence = held.with_batch(turn, settle(refused))
             self._commit(fence)
-        return Written(applied=True, fence=fence, refused=tuple(refused))
+        return Written(decision, fence, tuple(refused))
 
     def _is_another_topic(self) -> bool:
         if time.monotonic() < self._look_again_at:

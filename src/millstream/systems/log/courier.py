@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.alert.destination import NotToldError
+from millstream.lake.durable import sync_folder, sync_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,12 +51,12 @@ class LogCourier:
         """
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(handle, notice.body + b"\n")
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            is_new = not self._file.exists()
+            with self._file.open("ab") as file:
+                file.write(notice.body + b"\n")
+                sync_written(file)
+            if is_new:
+                sync_folder(self._file.parent)
         except OSError as error:
             told = f"{self._file}: {error.strerror}"
             raise NotToldError(told) from error

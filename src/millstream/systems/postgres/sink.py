@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import StoreUnreachableError, fault
-from millstream.serve.fence import lets_in, passed, taken
+from millstream.lake.fence import Decision
+from millstream.serve.fence import admitted, taken
 from millstream.serve.shape import columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, parted, salvage
 from millstream.serve.value import RowsRefusedError, as_csv
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     import psycopg
     import pyarrow as pa
 
-    from millstream.serve.fence import Driver, Fence, Turn
+    from millstream.lake.fence import Fence, Turn
+    from millstream.serve.fence import Driver
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
     from millstream.systems.postgres.settings import Postgres
@@ -144,9 +146,12 @@ class Table:
         return sql.fence_from(db.execute(query, (self._target,)).fetchone())
 
     def _take(self, db: psycopg.Connection[Any]) -> Fence:
-        # Two drivers that come first at once would both find no fence to lock.
-        db.execute(f"LOCK TABLE {self._fences.name} IN SHARE ROW EXCLUSIVE MODE")
-        fence = taken(self._held(db), self._driver, self.place)
+        held = self._held(db, lock=True)
+        if held is None:
+            # Two drivers that come first at once would both find no fence to lock.
+            db.execute(f"LOCK TABLE {self._fences.name} IN SHARE ROW EXCLUSIVE MODE")
+            held = self._held(db, lock=True)
+        fence = taken(held, self._driver, self.place)
         columns = columns_to_json(self._shape.columns)
         db.execute(self._fences.put, sql.fence_values(self._target, fence, columns))
         return fence
@@ -158,11 +163,9 @@ class Table:
         rows: Rows,
         settle: Settle,
     ) -> Written:
-        held = self._held(db, lock=True)
-        if not lets_in(held, self._driver, turn, self.place):
-            assert held is not None
-            return Written(applied=False, fence=held)
-        assert held is not None
+        held, decision = admitted(self._held(db, lock=True), self._driver, turn, self.place)
+        if decision is not Decision.APPLY:
+            return Written(decision, held)
         if self._shape.mode == "complete":
             db.execute(f"DELETE FROM {self._name}")
         if self._is_merged:
@@ -175,9 +178,9 @@ class Table:
         for part in rows():
             kept, lacking = keyed(part, self._shape.key)
             refused += lacking + salvage(kept, lambda some: self._apply(db, some))
-        fence = passed(held, turn, settle(refused))
+        fence = held.with_batch(turn, settle(refused))
         db.execute(self._fences.advance, sql.advance_values(self._target, fence))
-        return Written(applied=True, fence=fence, refused=tuple(refused))
+        return Written(decision, fence, tuple(refused))
 
     @property
     def _is_merged(self) -> bool:

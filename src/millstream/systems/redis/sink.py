@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.errors import fault
-from millstream.serve.fence import Fence, lets_in, passed, restored_fault, taken
+from millstream.lake.fence import Decision, Fence
+from millstream.serve.fence import admitted, taken
 from millstream.serve.shape import GONE, columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, salvage
 from millstream.serve.value import as_texts, row_from_store, scalar_of
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.serve.fence import Driver, Place, Turn
+    from millstream.lake.fence import Turn
+    from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
     from millstream.systems.redis.settings import Redis
@@ -38,10 +40,7 @@ _REAL = ("float", "double")
 # there when its last script says so, and not before.
 _WRITE = """
 local held = redis.call('HMGET', KEYS[1], 'owner', 'epoch', 'batch')
-if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] then return {'overtaken', held[2] or '0'} end
-local batch, mine = tonumber(held[3]), tonumber(ARGV[3])
-if batch >= mine then return {'had', held[3]} end
-if batch < mine - 1 then return {'gap', held[3]} end
+if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] or held[3] ~= ARGV[3] then return 0 end
 local newest, order = ARGV[5], ARGV[6]
 -- Lua would make floating-point numbers of them, which are not exact.
 local function scan(text)
@@ -74,10 +73,10 @@ for _, row in ipairs(cmsgpack.unpack(ARGV[4])) do
   end
 end
 if #ARGV > 6 then
-  redis.call('HSET', KEYS[1], 'batch', ARGV[3], 'checkpoint', ARGV[7], 'digest', ARGV[8],
-             'note', ARGV[9])
+  redis.call('HSET', KEYS[1], 'batch', ARGV[7], 'checkpoint', ARGV[8], 'digest', ARGV[9],
+             'note', ARGV[10])
 end
-return {'written', ARGV[3]}
+return 1
 """
 
 
@@ -121,11 +120,9 @@ class Hashes:
 
     def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
         """Write a batch chunk by chunk; the last script passes the fence."""
-        held = self.fence()
-        if not lets_in(held, self._driver, turn, self.place):
-            assert held is not None
-            return Written(applied=False, fence=held)
-        assert held is not None
+        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        if decision is not Decision.APPLY:
+            return Written(decision, held)
         refused: list[Refused] = []
         # Parts are put together: a batch of up to a chunk is seen as a whole, however it comes.
         waiting: list[Any] = []
@@ -137,32 +134,31 @@ class Hashes:
                     kept.slice(first, _CHUNK), lambda some: waiting.extend(self._rows(some))
                 )
                 if len(waiting) > _CHUNK:
-                    self._run(turn, waiting[:_CHUNK])
+                    self._run(held, turn, waiting[:_CHUNK])
                     del waiting[:_CHUNK]
-        fence = passed(held, turn, settle(refused))
-        self._run(turn, waiting, fence)
-        return Written(applied=True, fence=fence, refused=tuple(refused))
+        fence = held.with_batch(turn, settle(refused))
+        self._run(held, turn, waiting, fence)
+        return Written(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Log out."""
         self._db.close()
 
-    def _run(self, turn: Turn, rows: list[Any], fence: Fence | None = None) -> None:
-        """Have the server write rows, and with the last of them the fence."""
+    def _run(self, held: Fence, turn: Turn, rows: list[Any], fence: Fence | None = None) -> None:
+        """Have the server write rows, and with the last of them the fence, if it is still `held`.
+
+        If the answer to a script was lost and it was sent again, the fence has the batch already.
+        """
         newest = self._newest.name if self._newest else ""
-        end = (fence.checkpoint, fence.digest, fence.note) if fence else ()
-        driver = (self._driver.owner, str(self._driver.epoch), str(turn.batch))
-        packed = msgspec.msgpack.encode(rows)
+        values = [held.owner, held.epoch, held.batch, msgspec.msgpack.encode(rows)]
+        values += [newest, _order(self._newest)]
+        if fence is not None:
+            values += [fence.batch, fence.checkpoint, fence.digest, fence.note]
         with _told(self.place):
-            said, about = self._script(
-                [self._fence_key], [*driver, packed, newest, _order(self._newest), *end]
-            )
-        if said == b"overtaken":
-            raise fault(
-                "OVERTAKEN", theirs=int(about), mine=self._driver.epoch, table=self.place.name
-            )
-        if said == b"gap":
-            raise restored_fault(self.place, batch=int(about), knows=turn.batch - 1)
+            while not self._script([self._fence_key], values):
+                _, decision = admitted(self.fence(), self._driver, turn, self.place)
+                if decision is not Decision.APPLY:
+                    return
 
     def _rows(self, rows: pa.Table) -> list[Any]:
         """Give each row as its key, its fields and values in turn, and its version."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
-from millstream.serve.fence import lets_in, passed, taken
+from millstream.lake.fence import Decision
+from millstream.serve.fence import admitted, taken
 from millstream.serve.shape import columns_from_json, columns_to_json
 from millstream.serve.store import Written, keyed, parted, salvage
 from millstream.serve.value import (
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.serve.fence import Driver, Fence, Place, Turn
+    from millstream.lake.fence import Fence, Turn
+    from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
     from millstream.systems.sqlite.settings import SQLite
@@ -99,20 +101,18 @@ class Table:
     def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
         """Write a batch and its fence in one transaction."""
         with _told(self.place), self._transaction():
-            held = self.fence()
-            if not lets_in(held, self._driver, turn, self.place):
-                assert held is not None
-                return Written(applied=False, fence=held)
-            assert held is not None
+            held, decision = admitted(self.fence(), self._driver, turn, self.place)
+            if decision is not Decision.APPLY:
+                return Written(decision, held)
             if self._shape.mode == "complete":
                 self._db.execute(f"DELETE FROM {self._name}")
             refused: list[Refused] = []
             for part in rows():
                 kept, lacking = keyed(part, self._shape.key)
                 refused += lacking + salvage(kept, self._apply)
-            fence = passed(held, turn, settle(refused))
+            fence = held.with_batch(turn, settle(refused))
             self._db.execute(self._fences.advance, sql.advance_values(self._target, fence))
-        return Written(applied=True, fence=fence, refused=tuple(refused))
+        return Written(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from millstream.errors import Location
-from millstream.serve.fence import Driver, Turn
+from millstream.lake.fence import Turn
+from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 from millstream.testing.contract.report import Report
 from millstream.testing.contract.sink import DiesError, check_sink, judge, rows_of

@@ -1,0 +1,43 @@
+"""Sinks that are stores: how one is opened, by a driver to write and by others for look-ups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from millstream.model.dataset import StoreSink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from millstream.model.graph import Graph
+    from millstream.serve.fence import Driver
+    from millstream.serve.shape import Shape
+    from millstream.serve.store import Reader, Store
+
+
+@runtime_checkable
+class WritableSink(StoreSink, Protocol):
+    """A store that a driver can open."""
+
+    def open(self, shape: Shape, driver: Driver) -> Store:
+        """Connect one driver; make the place for the rows, or hold the answer to it."""
+        ...
+
+
+@runtime_checkable
+class ReadableSink(StoreSink, Protocol):
+    """A store in which a row can be looked up by its key."""
+
+    def reader(self, dataset: str) -> Reader:
+        """Connect for look-ups."""
+        ...
+
+
+def readable_sinks(graph: Graph) -> Mapping[str, ReadableSink]:
+    """Find the store that rows of each answer are looked up in: of several, the first that can."""
+    found: dict[str, ReadableSink] = {}
+    for serve in graph.serves:
+        for sink in serve.to:
+            if isinstance(sink, ReadableSink):
+                found.setdefault(serve.name, sink)
+    return found

@@ -1,0 +1,335 @@
+"""What is written outlasts a power cut: each file is on disk before its name, both before the end.
+
+The calls are recorded, in their order, and compared with the rule; delta-rs, which is not Python,
+is watched by strace where that is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.alert.notices import NOTICE
+from tests.lake.test_delta import files, opened as table_in
+from tests.systems.stores import connected, opened, put, table
+
+import millstream as ms
+from millstream.checkpoint import CheckpointLog
+from millstream.checkpoint.checksum import write_sealed
+from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.files import DataFile
+from millstream.lake.home import Home
+from millstream.lake.lease import Lease
+from millstream.lake.log import commit_path, files_added
+from millstream.lake.staging import Staged
+from millstream.landing.inbox import Inbox
+from millstream.run.query import StreamOptions, StreamRun
+from millstream.serve.changes import ChangeLog, Changes
+from millstream.serve.fence import Driver
+from millstream.systems.files.settings import OWN, FileSink
+from millstream.systems.log.courier import LogCourier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SRC = Path(ms.__file__).parent
+OPTIONAL = ".crc"
+"""A checksum of Delta, which readers do without if it is torn."""
+
+
+@dataclass
+class Disk:
+    """What was done to files, in order: ("sync", path), ("name", from, to) or ("commit",)."""
+
+    events: list[tuple[str, ...]] = field(default_factory=list)
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        sync = os.fsync
+
+        def fsync(handle: int) -> None:
+            self.events.append(("sync", os.readlink(f"/proc/self/fd/{handle}")))
+            sync(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        for name in ("replace", "rename", "link"):
+            monkeypatch.setattr(os, name, self._naming(getattr(os, name)))
+
+    def _naming(self, act: Callable[..., None]) -> Callable[..., None]:
+        def named(source: Any, target: Any, **options: Any) -> None:
+            self.events.append(("name", str(source), str(target)))
+            act(source, target, **options)
+
+        return named
+
+    def commit(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def committed(*args: Any) -> Any:
+            self.events.append(("commit",))
+            return act(*args)
+
+        return committed
+
+    def syncs(self, path: Path | str) -> list[int]:
+        return [n for n, event in enumerate(self.events) if event == ("sync", str(path))]
+
+    @property
+    def commits(self) -> list[int]:
+        return [n for n, event in enumerate(self.events) if event == ("commit",)]
+
+    @property
+    def faults(self) -> list[str]:
+        """Names that were given before the file was on disk, or that are not on disk themselves."""
+        found = []
+        for n, (kind, *paths) in enumerate(self.events):
+            if kind != "name" or paths[1].endswith(OPTIONAL):
+                continue
+            source, target = map(Path, paths)
+            if not any(at < n for at in self.syncs(source)):
+                found.append(f"{source.name} is not on disk when it becomes {target.name}")
+            if not any(at > n for at in self.syncs(target.parent)):
+                found.append(f"the name {target.name} is not on disk at the end")
+        return found
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    made = Disk()
+    made.watch(monkeypatch)
+    return made
+
+
+def manifest(folder: Path) -> None:
+    Home.at(folder).prepare("shop", sources=["orders"])
+
+
+def lease(folder: Path) -> None:
+    home = Home.at(folder)
+    home.prepare("shop", sources=[])
+    for _ in range(2):
+        Lease.acquire(home).release()
+
+
+def file_sink(folder: Path) -> None:
+    store = opened(FileSink(str(folder), "json"), mode="append")
+    put(store, 0, table({"id": 1, "text": "a"}))
+    put(store, 1, table({"id": 2, "text": "b"}))
+
+
+def function_sink(folder: Path) -> None:
+    sink = ms.sink(lambda rows, batch: None, name="put")
+    store = connected(sink, Driver("shop/items", 1, "query", folder=folder), mode="append")
+    store.take()
+    put(store, 0, table({"id": 1, "text": "a"}))
+
+
+def delta_sink(folder: Path) -> None:
+    store = opened(ms.DeltaPath(str(folder / "t")), mode="append")
+    put(store, 0, table({"id": 1, "text": "a"}))
+
+
+def home_table(folder: Path) -> None:
+    table_in(folder / "t", epoch=1).append(files(folder / "s", [("a", 1)]), Facts("q", batch=0))
+
+
+def sealed(folder: Path) -> None:
+    write_sealed(folder / "offsets" / "0", "v1\n{}\n{}")
+
+
+def inbox(folder: Path) -> None:
+    made = Inbox(folder, epoch=1, landed=lambda: "")
+    made.offer("a record")
+    made.close()
+
+
+WRITERS = [manifest, lease, file_sink, function_sink, delta_sink, home_table, sealed, inbox]
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
+def test_a_file_is_on_disk_before_it_gets_its_name_and_its_name_before_the_end(
+    tmp_path: Path, disk: Disk, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path)
+
+    assert any(event[0] == "name" for event in disk.events)
+    assert disk.faults == []
+
+
+@pytest.mark.parametrize("act", ["append", "replace"])
+def test_the_files_of_a_batch_are_on_disk_before_its_commit_and_that_before_it_is_acknowledged(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    target = table_in(tmp_path / "t", epoch=1)
+    staged = files(tmp_path / "s", [("a", 1)])
+    disk.events.clear()
+    monkeypatch.setattr(target, "_write", disk.commit(target._write))
+
+    getattr(target, act)(staged, Facts("q", batch=0))
+
+    [commit] = disk.commits
+    [added] = files_added(target.path, target.version) or ()
+    moved = disk.events.index(("name", str(staged[0].path), str(added)))
+    [on_disk] = disk.syncs(staged[0].path)
+    assert on_disk < moved < disk.syncs(target.path)[0] < commit
+    [written] = disk.syncs(commit_path(target.path, target.version))
+    assert commit < written < disk.syncs(target.path / "_delta_log")[0]
+
+
+def test_the_file_of_a_batch_is_on_disk_with_its_name_before_the_fence_that_commits_it(
+    tmp_path: Path, disk: Disk
+) -> None:
+    file_sink(tmp_path)
+
+    own = tmp_path / OWN
+    fences = [n for n, event in enumerate(disk.events) if event[-1] == str(own / "items.json")]
+    parts = [n for n, event in enumerate(disk.events) if event[-1].endswith(".part")]
+    assert (len(fences), len(parts)) == (3, 2)
+    for part, fence in zip(parts, fences[1:], strict=True):
+        assert any(part < at < fence for at in disk.syncs(own))
+
+
+def test_the_epoch_of_a_driver_is_on_disk_before_the_one_before_is_forgotten(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home.at(tmp_path)
+    home.prepare("shop", sources=[])
+    Lease.acquire(home).release()
+    disk.events.clear()
+    unlink = os.unlink
+
+    def forget(path: Any, **options: Any) -> None:
+        if Path(path) == home.lease / "00000001":
+            disk.events.append(("commit",))
+        unlink(path, **options)
+
+    monkeypatch.setattr(os, "unlink", forget)
+
+    Lease.acquire(home).release()
+
+    [forgotten] = disk.commits
+    assert disk.syncs(home.lease)[0] < forgotten
+
+
+def test_a_file_of_the_inbox_is_on_disk_with_the_age_that_orders_it(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "utime", lambda path, ns: disk.events.append(("commit",)))
+
+    inbox(tmp_path)
+
+    assert disk.commits[0] < disk.syncs(tmp_path / ".draft")[0]
+
+
+def test_a_line_of_a_log_is_on_disk_and_so_is_the_name_of_a_new_one(
+    tmp_path: Path, disk: Disk
+) -> None:
+    courier = LogCourier(tmp_path / "alerts.jsonl")
+
+    courier.tell(NOTICE)
+    courier.tell(NOTICE)
+
+    assert len(disk.syncs(tmp_path / "alerts.jsonl")) == 2
+    assert len(disk.syncs(tmp_path)) == 1
+
+
+def test_the_offsets_of_a_batch_are_on_disk_before_its_output_is_committed(
+    tmp_path: Path, disk: Disk
+) -> None:
+    log = CheckpointLog(tmp_path / "checkpoints" / "clean")
+    (log.path / "offsets").mkdir(parents=True)
+    (log.path / "offsets" / "0").write_text("v1")
+    (log.path / "metadata").write_text(json.dumps({"id": "q"}))
+    sink: Any = SimpleNamespace(
+        facts=Facts(), stage=lambda frame, batch: None, commit=disk.commit(lambda *of: None)
+    )
+    frame: Any = None
+    run = StreamRun(frame, sink, log, StreamOptions("append", lambda _: None))
+
+    run._take(frame, 0)
+
+    [offsets], [folder] = disk.syncs(log.path / "offsets" / "0"), disk.syncs(log.path / "offsets")
+    [commit] = disk.commits
+    assert offsets < folder < commit
+
+
+def test_an_answer_that_the_next_difference_is_taken_from_is_on_disk(
+    tmp_path: Path, disk: Disk
+) -> None:
+    log = ChangeLog.begin(Home.at(tmp_path), "items")
+
+    def compute(frame: object, folder: Path) -> Staged:
+        folder.mkdir()
+        pq.write_table(pa.table({"k": ["a"], "_gone0": [False]}), folder / "part.parquet")
+        return Staged((DataFile.read(folder / "part.parquet", {}),), {}, "digest")
+
+    served: Any = SimpleNamespace(
+        key=("k",),
+        outbox=log.outbox,
+        has_changes=True,
+        marks=("_gone0",),
+        mark=lambda frame: frame,
+        compute=compute,
+    )
+    frame: Any = SimpleNamespace(columns=["k", "_gone0"])
+
+    Changes(served, log).stage(frame, 0)
+
+    answer = log.answer(0)
+    [rows], [folder] = disk.syncs(answer / "part.parquet"), disk.syncs(answer)
+    assert rows < folder < disk.syncs(log.path)[-1]
+
+
+UPSERT = """
+import os, sys
+from pathlib import Path
+from tests.lake.test_delta import files, opened
+from millstream.lake.delta import Facts
+
+place = Path(sys.argv[1])
+table = opened(place / "t", epoch=1, properties={"delta.enableChangeDataFeed": "true"})
+table.append(files(place / "s", [("a", 1), ("c", 3)]), Facts("q", batch=0))
+staged = files(place / "s", [("a", 2), ("b", 3)])
+os.write(2, b"begins")
+table.upsert(staged, ["k"], Facts("q", batch=1))
+os.write(2, b"acknowledged")
+"""
+CALL = re.compile(r"^\d+\s+(fsync|linkat|rename|write)\((?:\d+<(?P<file>[^>]*)>)?(?P<rest>.*)")
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_what_delta_rs_writes_for_a_merge_is_on_disk_before_that_is_acknowledged(
+    tmp_path: Path,
+) -> None:
+    calls, kinds = tmp_path / "calls", "trace=fsync,linkat,rename,write"
+    watched = ["strace", "-f", "-y", "-s", "300", "-e", kinds, "-o", str(calls)]
+    environment = os.environ | {"PYTHONPATH": f"{SRC.parent}:{Path.cwd()}"}
+    command = [*watched, sys.executable, "-c", UPSERT, str(tmp_path)]
+    subprocess.run(command, check=True, env=environment, capture_output=True)
+
+    lines = calls.read_text().splitlines()
+    begin = next(n for n, line in enumerate(lines) if '"begins"' in line)
+    end = next(n for n, line in enumerate(lines) if '"acknowledged"' in line)
+    found = [CALL.match(line) for line in lines[begin:end]]
+    synced = {match["file"] for match in found if match and match[1] == "fsync"}
+    target = FencedTable(tmp_path / "t", name="t", epoch=1)
+    changes = tmp_path / "t" / "_change_data"
+    written = [*(files_added(target.path, target.version) or ()), *changes.glob("*.parquet")]
+    assert len(written) >= 2
+    commit = commit_path(target.path, target.version)
+    folders = {target.path, changes, commit.parent}
+    assert {str(path) for path in (*written, commit, *folders)} <= synced
+
+
+def test_nothing_is_forced_to_disk_but_in_one_module() -> None:
+    callers = [file for file in SRC.rglob("*.py") if re.search(r"\bfsync\(", file.read_text())]
+
+    assert [file.relative_to(SRC).as_posix() for file in callers] == ["lake/durable.py"]
