@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from millstream.model.duration import UNIX_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    Published = Callable[[int], "Publication"]
+    """Says what is known of time after a batch."""
 
 NOTHING_YET = -(2**62)
 """The frontier of a table of which nothing is complete."""
@@ -22,6 +25,12 @@ class Publication:
     frontier: int | None = None
     event_time: str | None = None
     delay: int | None = None
+
+
+def nothing_known(batch: int) -> Publication:
+    """Say that nothing is known of time after a batch."""
+    del batch
+    return Publication()
 
 
 def least(frontiers: Iterable[int | None]) -> int | None:

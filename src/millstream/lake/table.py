@@ -14,17 +14,18 @@ from millstream.crash import reach
 from millstream.errors import fault
 from millstream.lake.enforce import Shape, open_table
 from millstream.lake.files import DataFile, count_rows
-from millstream.lake.frontier import Publication
+from millstream.lake.frontier import nothing_known
 from millstream.lake.ledger import RULE
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.model.state import RAISED, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
     from millstream.lake.delta import Facts, FencedTable
+    from millstream.lake.frontier import Publication, Published
     from millstream.lake.home import Home
     from millstream.model.dataset import Expectations, Table
 
@@ -43,11 +44,11 @@ class TableSink:
         table: FencedTable,
         quarantine: FencedTable | None,
         home: Home,
+        published: Published = nothing_known,
     ) -> None:
         self._declared, self._table, self._quarantine = declared, table, quarantine
         self._staging, self._aside = home.staging(declared.name), home.aside(declared.name)
-        self.published: Callable[[int], Publication] = lambda _: Publication()
-        """What is known of time after a batch; nothing, unless whoever writes it says so."""
+        self._published = published
 
     @property
     def facts(self) -> Facts:
@@ -76,8 +77,17 @@ class TableSink:
         batch: int,
         query_id: str,
         inputs: Mapping[str, int] | None = None,
+        published: Publication | None = None,
     ) -> None:
         """Write a batch into the quarantine, then into the table.
+
+        Args:
+            staged: The batch.
+            batch: Its number.
+            query_id: Of the query that writes it.
+            inputs: What the answer was made from, if it is recomputed.
+            published: What is known of time after it; by default what the table was opened with
+                says.
 
         Raises:
             EXPECTATION_FAILED: Rows violate a rule that stops the table.
@@ -102,7 +112,7 @@ class TableSink:
         facts = _next(self.facts, staged, batch, query_id).plus(counts)
         changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
         facts = replace(facts, inputs=inputs or {}, changed=changed, mode=self._declared.mode)
-        facts = facts.publishing(self.published(batch))
+        facts = facts.publishing(published or self._published(batch))
         self._write([file.without(_KEPT) for file in kept], gone, facts)
 
     def tell(self, published: Publication) -> None:
@@ -189,7 +199,13 @@ class TableSink:
 
 
 def open_table_sink(
-    table: Table, frame: DataFrame, home: Home, *, epoch: int, may_raise: bool = False
+    table: Table,
+    frame: DataFrame,
+    home: Home,
+    *,
+    epoch: int,
+    may_raise: bool = False,
+    published: Published = nothing_known,
 ) -> TableSink:
     """Open a table, and the quarantine beside it if rows may have to be kept aside.
 
@@ -198,7 +214,8 @@ def open_table_sink(
         frame: Its answer.
         home: Where it is.
         epoch: The driver's.
-        may_raise: Whether rows are put aside that a function of a key raised on.
+        may_raise: Whether rows are put aside that a function raised on.
+        published: Says what is known of time after a batch.
     """
     feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
     shape = Shape(
@@ -225,7 +242,7 @@ def open_table_sink(
         )
         quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
     written = open_table(home.table(table.name), shape, epoch=epoch)
-    return TableSink(table, written, quarantine, home)
+    return TableSink(table, written, quarantine, home, published)
 
 
 def keys_of(files: Sequence[DataFile], key: Sequence[str]) -> pa.Table:

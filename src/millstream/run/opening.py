@@ -19,6 +19,7 @@ from millstream.build.states import keep_states
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import fault, raise_faults
 from millstream.lake.enforce import Shape, open_table
+from millstream.lake.frontier import nothing_known
 from millstream.lake.table import open_table_sink
 from millstream.landing.land import Landing, LandingSink
 from millstream.model.dataset import Serve, Source, SparkSink
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.build.build import Built, Read
+    from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
     from millstream.lake.table import TableSink
     from millstream.model.dataset import Table
@@ -148,11 +150,11 @@ class Opening:
             sink = self._table_sink(table, built)
             return RecomputeRun(query, self._graph, self._spark, self._home, sink)
         built, renewal = self._built(query, self._streams, options)
-        sink = self._table_sink(table, built)
         log = CheckpointLog(self._home.checkpoint(table.name))
         orders = self._streams.orders
         orders.note(table.name, built.frame, built.holds)
-        sink.published = StreamFrontier(table, built.frame, orders, log, built.holds)
+        frontier = StreamFrontier(table, built.frame, orders, log, built.holds)
+        sink = self._table_sink(table, built, frontier)
         run_options = self._stream_options(table, built, renewal)
         return StreamRun(built.frame, sink, log, run_options)
 
@@ -168,9 +170,9 @@ class Opening:
         log = CheckpointLog(self._home.checkpoint(serve.name))
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], built.frame, log, self._run_options.launch)
-        served = self._connect(serve, built.frame, log)
         orders = self._streams.orders
-        served.published = StreamFrontier(serve, built.frame, orders, log, built.holds)
+        frontier = StreamFrontier(serve, built.frame, orders, log, built.holds)
+        served = self._connect(serve, built.frame, log, frontier)
         options = self._stream_options(serve, built, renewal)
         return StreamRun(built.frame, served, log, options)
 
@@ -201,13 +203,29 @@ class Opening:
         raise_faults(tuple(faults))
         return built
 
-    def _table_sink(self, table: Table, built: Built) -> TableSink:
-        epoch, may_raise = self._lease.epoch, built.may_raise
-        return open_table_sink(table, built.frame, self._home, epoch=epoch, may_raise=may_raise)
+    def _table_sink(
+        self, table: Table, built: Built, published: Published = nothing_known
+    ) -> TableSink:
+        return open_table_sink(
+            table,
+            built.frame,
+            self._home,
+            epoch=self._lease.epoch,
+            may_raise=built.may_raise,
+            published=published,
+        )
 
-    def _connect(self, serve: Serve, frame: DataFrame, log: CheckpointLog | ChangeLog) -> Served:
+    def _connect(
+        self,
+        serve: Serve,
+        frame: DataFrame,
+        log: CheckpointLog | ChangeLog,
+        published: Published = nothing_known,
+    ) -> Served:
         differs = partial(self._differs, serve.name)
-        served = Served(serve, self._graph.app, frame, log, self._lease, differs)
+        served = Served(
+            serve, self._graph.app, frame, log, self._lease, differs, published=published
+        )
         self.served.append(served)
         served.open()
         return served

@@ -124,9 +124,8 @@ class RecomputeRun:
         frame = build(self._graph, self.name, read, options).frame
         staged = self._sink.stage(frame, batch)
         reach("batch_staged", self._home.path, self.name, batch)
-        told = self._published(versions)
-        self._sink.published = lambda _: told
-        self._sink.commit(staged, batch, _QUERY_ID, inputs=batches)
+        published = self._published(versions)
+        self._sink.commit(staged, batch, _QUERY_ID, inputs=batches, published=published)
         reach("sink_commit", self._home.path, self.name, batch)
         return True
 

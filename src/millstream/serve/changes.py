@@ -22,7 +22,7 @@ from millstream.serve.difference import write_difference
 from millstream.serve.outbox import Outbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame
@@ -96,8 +96,6 @@ class Changes:
 
     def __init__(self, served: Served, log: ChangeLog) -> None:
         self._served, self._log = served, log
-        self.published: Callable[[int], Publication] = lambda _: Publication()
-        """What is known of time after an answer."""
 
     @property
     def facts(self) -> Facts:
@@ -126,13 +124,18 @@ class Changes:
         return self._difference(whole, batch, marked.columns)
 
     def commit(
-        self, staged: Staged, batch: int, query_id: str, inputs: Mapping[str, int] | None = None
+        self,
+        staged: Staged,
+        batch: int,
+        query_id: str,
+        inputs: Mapping[str, int] | None = None,
+        published: Publication | None = None,
     ) -> None:
         """Write an answer, or what changed in it, into every store that does not have it."""
         query_id, columns = self._log.query_id, self._served.columns_marked
         known = {n.removeprefix(_INPUT): v for n, v in staged.seen.items() if n.startswith(_INPUT)}
         # An answer that was kept is of earlier inputs than those that are known of now.
-        published = Publication() if known else self.published(batch)
+        published = Publication() if known else published
         if not known:
             known = dict(inputs or {})
             seen = {**staged.seen, **{f"{_INPUT}{name}": v for name, v in known.items()}}

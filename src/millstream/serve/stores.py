@@ -16,7 +16,7 @@ from millstream.errors import StoreAheadError, StoreRestoredError, fault
 from millstream.lake.enforce import Shape as TableShape, open_table
 from millstream.lake.fence import Decision, Logged, Turn
 from millstream.lake.files import DataFile
-from millstream.lake.frontier import Publication, moment
+from millstream.lake.frontier import Publication, moment, nothing_known
 from millstream.lake.ledger import note_served
 from millstream.lake.log import Facts
 from millstream.lake.staging import digest_without_writing, observe, stage
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint import CheckpointLog
     from millstream.lake.fence import Fence
+    from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
     from millstream.lake.staging import Staged
     from millstream.model.dataset import Serve
@@ -62,7 +63,7 @@ class _Handed:
 class Served:
     """The stores of one served answer, open for writing."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is known of the answer and of the run
         self,
         serve: Serve,
         app: str,
@@ -70,6 +71,8 @@ class Served:
         log: CheckpointLog | ChangeLog,
         lease: Lease,
         on_difference: Callable[[int], None],
+        *,
+        published: Published = nothing_known,
     ) -> None:
         self.serve, self._log, self._home, self._epoch = serve, log, lease.home, lease.epoch
         self.has_changes = isinstance(log, ChangeLog) and serve.mode == "update"
@@ -81,8 +84,7 @@ class Served:
         self.outbox = Outbox(self._home.staging(serve.name))
         self._stores: list[Store] = []
         self._fences: list[Fence] = []
-        self.published: Callable[[int], Publication] = lambda _: Publication()
-        """What is known of time after a batch; the fence tells it to whoever reads the store."""
+        self._published = published
 
     @property
     def facts(self) -> Facts:
@@ -187,14 +189,14 @@ class Served:
             batch: Its number.
             query_id: The query whose batch it is.
             inputs: What the answer was made from, if it is recomputed.
-            published: What is known of time after it, if not what `published` says.
+            published: What is known of time after it, if not what it was opened with says.
 
         Raises:
             KEY_NOT_UNIQUE: A store is to have two rows for one key.
         """
         self._refuse_double_keys(staged, batch)
         turn = Turn(query_id, batch, staged.digest)
-        publish = self.published if published is None else (lambda _: published)
+        publish = self._published if published is None else (lambda _: published)
         handed = _Handed(staged, turn, inputs or {}, publish)
         for number, store in enumerate(self._stores):
             settle = partial(self._settle, number, handed)

@@ -13,7 +13,7 @@ from millstream.lake.frontier import frontier_of, frontier_to_reach, moment, wat
 from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
 from millstream.model.dataset import Following, Serve, Source, Table, View
-from millstream.model.duration import parse_duration
+from millstream.model.duration import UNIX_EPOCH, parse_duration
 from millstream.plan.windows import windows_of
 from millstream.views.status import StandingView
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.plan.windows import Window
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDLE = "10 minutes"
 """What is advised to a source that is quiet."""
 _COMMITS = 20
@@ -246,12 +245,12 @@ def _closing(
 
 def _complete_to_close(ends: datetime) -> datetime:
     """Say how far a source must be complete for Spark to close what ends at a moment."""
-    return _EPOCH + timedelta(microseconds=frontier_to_reach(frontier_of(ends)))
+    return UNIX_EPOCH + timedelta(microseconds=frontier_to_reach(frontier_of(ends)))
 
 
 def _watermark_at(complete_to: datetime) -> datetime:
     """Say where Spark's watermark will be in a query that has read a source so far."""
-    return _EPOCH + timedelta(milliseconds=watermark_ms(frontier_of(complete_to)))
+    return UNIX_EPOCH + timedelta(milliseconds=watermark_ms(frontier_of(complete_to)))
 
 
 def _waits(home: Home, name: str) -> timedelta | None:
