@@ -6,7 +6,7 @@ answered     each click with the impression it belongs to, as soon as both are t
 outcome      each impression with its clicks, or without, once no click can come any more
 by_campaign  shown and clicked by campaign and quarter of an hour, each window when it is final
 
-A made-up record stands for a second, or ten: a minute of running is more than eight hours.
+A generated record stands for one second, or ten: a minute of running is more than eight hours.
 """
 
 import random
@@ -24,20 +24,20 @@ app = ms.App("ads")
 
 
 def shown_at(number: int) -> datetime:
-    """One impression a second; one in a hundred comes up to 2 hours late."""
+    """Return the time of an impression: one a second; one in a hundred is up to 2 hours late."""
     dice = random.Random(number)
     late = dice.randrange(2 * HOUR) if dice.random() < 0.01 else 0
     return BEGAN + timedelta(seconds=number - late)
 
 
 def impression(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up an impression."""
+    """Generate an impression."""
     at, campaign = shown_at(number).isoformat(), dice.choice(CAMPAIGNS)
     return {"impression": number, "campaign": campaign, "at": at}
 
 
 def click(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a click on an impression of the last hour; some take longer than an hour."""
+    """Generate a click on an impression of the last hour; some take longer than an hour."""
     clicked = max(0, number * 10 - dice.randrange(HOUR))
     after = timedelta(minutes=dice.expovariate(1 / 20))
     return {"impression": clicked, "at": (shown_at(clicked) + after).isoformat()}
@@ -64,19 +64,19 @@ def clicks() -> ms.Generator:
 
 @app.table
 def answered(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
-    """What was clicked within an hour, told at once."""
+    """Impressions that were clicked within an hour, at once."""
     return ms.join_within(impressions, clicks, on="impression", within="1 hour")
 
 
 @app.table
 def outcome(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
-    """What became of every impression; one without a click is told when it can have none."""
+    """Every impression with its clicks; one without a click comes out when none can come."""
     return ms.join_within(impressions, clicks, on="impression", within="1 hour", how="left")
 
 
 @app.table
 def by_campaign(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
-    """How many of them were clicked; an impression counts once, however often it is clicked."""
+    """How many impressions were clicked; one that is clicked several times counts once."""
     seen = ms.join_within(impressions, clicks, on="impression", within="1 hour", how="semi")
     clicked = seen.select("campaign", "at", F.lit(1).alias("clicked"))
     shown = impressions.select("campaign", "at", F.lit(0).alias("clicked"))

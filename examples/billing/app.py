@@ -1,9 +1,9 @@
-"""Billing: what customers used, to one invoice per customer and month, exact to the cent.
+"""Billing: from usage to one invoice per customer and month, exact to the cent.
 
-usage     every event as it came, with a verdict; one that comes too late is kept for a correction
-charges   each event once with what it costs; one without a price or quantity is in quarantine
+usage     every event, with a verdict; a late event is stored for a correction
+charges   each event once, with its cost; events without price or quantity are in quarantine
 invoices  what each customer owes for each month, kept up to date
-revenue   what all owe for each month, recomputed whenever an invoice changes
+revenue   what all customers owe for each month, recomputed whenever an invoice changes
 """
 
 import random
@@ -18,13 +18,13 @@ PRICES = {
     "gigabyte month": Decimal("0.0190"),
     "thousand calls": Decimal("0.3000"),
 }
-"""What a unit costs; a sum of charges is exact, and rounded once: on the invoice."""
+"""The price of a unit; a sum of charges is exact, and rounded once: on the invoice."""
 
 app = ms.App("billing")
 
 
 def event(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up what a meter says; one in a hundred knows no price, one reports nothing used."""
+    """Generate a usage event; one in a hundred has no price, one has a quantity of zero."""
     fate = dice.randrange(100)
     return {
         "id": number,
@@ -36,7 +36,7 @@ def event(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="1 minute")
 def usage() -> ms.Generator:
-    """Usage as the meters send it, some of it twice, late or broken."""
+    """Usage events of the meters, some of them duplicate, late or malformed."""
     return ms.Generator(
         schema="id BIGINT NOT NULL, customer STRING NOT NULL, product STRING NOT NULL, "
         "quantity DECIMAL(12,3) NOT NULL, at TIMESTAMP",
@@ -54,7 +54,7 @@ def usage() -> ms.Generator:
     expect={"product has a price": "amount IS NOT NULL", "something was used": "quantity > 0"}
 )
 def charges(usage: DataFrame) -> DataFrame:
-    """Each event once, with its month and what it costs."""
+    """Each event once, with its month and its cost."""
     return ms.dedup(usage, ["id", "at"]).select(
         "id",
         "customer",
@@ -88,7 +88,7 @@ app.sql(
 
 
 def price() -> Column:
-    """What a unit of the product costs; null if there is no price for it."""
+    """Return the price of a unit of the product; null if it has none."""
     known = F.lit(None).cast("DECIMAL(10,4)")
     for product, amount in PRICES.items():
         known = F.when(F.col("product") == product, F.lit(amount)).otherwise(known)

@@ -1,12 +1,12 @@
-"""Devices in the field: the same tables for ETL, status, anomalies and whoever asks.
+"""Devices in the field: the same tables for ETL, status, anomalies and ad-hoc queries.
 
-telemetry  every record as it came, with a verdict
-clean      right records, each once; implausible ones are in quarantine
-status     what each device said last, by its own clock, and whether its battery is low
+telemetry  every record, with a verdict
+clean      valid records, each once; implausible ones are in quarantine
+status     the latest record of each device, by event time, and whether its battery is low
 per_minute temperature of each device by minute, kept up to date
-normal     what is usual for each device: mean and spread over all its minutes
-anomalies  minutes in which a device was far from what is usual for it
-offline    devices that have said nothing more for five minutes
+normal     the usual temperature of each device: mean and spread over all its minutes
+anomalies  minutes in which a device was far from its usual temperature
+offline    devices without a record for five minutes
 """
 
 import random
@@ -23,7 +23,7 @@ app = ms.App("devices")
 
 
 def record(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up what a device says; device 7 runs hot now and then, one record in 300 is nonsense."""
+    """Generate a record; device 7 runs hot at times, one record in 300 is implausible."""
     device = dice.randrange(DEVICES)
     celsius = dice.gauss(20 + device / 5, 0.5)
     if device == 7 and number // 3000 % 5 == 4:
@@ -40,7 +40,7 @@ def record(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="10 seconds", idle="1 minute")
 def telemetry() -> ms.Generator:
-    """Records with everything that goes wrong in the field."""
+    """Records, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="device STRING NOT NULL, at TIMESTAMP, celsius DOUBLE, battery INT, firmware STRING",
         make=record,
@@ -55,13 +55,13 @@ def telemetry() -> ms.Generator:
 
 @app.table(expect={"temperature is plausible": "celsius BETWEEN -60 AND 120"})
 def clean(telemetry: DataFrame) -> DataFrame:
-    """Each right record once."""
+    """Each valid record once."""
     return ms.dedup(telemetry, ["device", "at"])
 
 
 @app.table(mode="update", key=["device"])
 def status(clean: DataFrame) -> DataFrame:
-    """What each device said last; there are few devices, so that all can be remembered."""
+    """The latest record of each device; there are few devices, so the state stays small."""
     last = F.max_by(F.struct("celsius", "battery", "firmware"), "at").alias("last")
     said = clean.groupBy("device").agg(F.max("at").alias("at"), last)
     return said.select("device", "at", "last.*", (F.col("last.battery") < 20).alias("is_low"))
@@ -69,7 +69,7 @@ def status(clean: DataFrame) -> DataFrame:
 
 @app.table(mode="update", key=["device", "window"])
 def per_minute(clean: DataFrame) -> DataFrame:
-    """How warm each device was."""
+    """The average temperature of each device."""
     return clean.groupBy("device", F.window("at", "1 minute")).agg(
         F.count("*").alias("records"), F.avg("celsius").alias("celsius")
     )
@@ -98,7 +98,7 @@ app.sql(
 
 @app.table
 def offline(clean: DataFrame) -> DataFrame:
-    """Told when five minutes have passed without a further record, even if all are silent."""
+    """Devices without a further record for five minutes, even if all devices stop."""
     heard_again = (
         ms.pattern(key="device", within="5 minutes")
         .step("last", "celsius IS NOT NULL")

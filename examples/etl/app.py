@@ -1,7 +1,7 @@
-"""Incremental ETL: what devices report, from raw JSON to tables one can ask.
+"""Incremental ETL: device records, from raw JSON to tables that can be queried.
 
-bronze  every record as it came, with a verdict: ok, late, future, malformed or rejected
-silver  the right records, each once, within plausible bounds; the others are in quarantine
+bronze  every record, with a verdict: ok, late, future, malformed or rejected
+silver  valid records, each once, within plausible bounds; the others are in quarantine
 gold    average, least and greatest temperature per device and ten seconds, kept up to date
 hottest the devices with the highest average, recomputed whenever gold changes
 """
@@ -18,7 +18,7 @@ app = ms.App("etl")
 
 
 def reading(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up what a device says; one in two hundred is broken and reports 999."""
+    """Generate a record; one in two hundred is from a broken sensor and reports 999."""
     device = dice.randrange(40)
     celsius = 999.0 if dice.random() < 0.005 else round(dice.gauss(21 + device / 10, 3), 2)
     return {
@@ -32,7 +32,7 @@ def reading(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="30 seconds", future="1 hour")
 def bronze() -> ms.Generator:
-    """Device records with everything that goes wrong in the field."""
+    """Device records, some of them late, duplicate, malformed or in the future."""
     return ms.Generator(
         schema="device STRING NOT NULL, site STRING, at TIMESTAMP, celsius DOUBLE, signal INT, "
         "sequence BIGINT NOT NULL",
@@ -55,13 +55,13 @@ def bronze() -> ms.Generator:
     partition_by=["site"],
 )
 def silver(bronze: DataFrame) -> DataFrame:
-    """Each right record once."""
+    """Each valid record once."""
     return ms.dedup(bronze, ["device", "at", "sequence"])
 
 
 @app.table(mode="update", key=["device", "window"])
 def gold(silver: DataFrame) -> DataFrame:
-    """How warm each device was, per ten seconds."""
+    """The temperature of each device, per ten seconds."""
     return silver.groupBy("device", F.window("at", "10 seconds")).agg(
         F.count("*").alias("readings"),
         F.avg("celsius").alias("average"),

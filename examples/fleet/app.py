@@ -1,11 +1,11 @@
-"""Monitoring a fleet of cars: where each one is, how it drives, and which has fallen silent.
+"""Monitoring a fleet of cars: where each one is, how it drives, and which has stopped reporting.
 
-positions   what cars report every few seconds: place, speed, fuel
-faults      what their engines complain of, which is seldom: the clock goes on without them
+positions   reports of the cars every few seconds: place, speed, fuel
+faults      fault codes of the engines; they are rare, so the clock moves the watermark
 clean       positions that are plausible, each once; the others are in quarantine
-latest      the last position of each car, by its own clock, whatever came last
-per_minute  how fast each car drove, once for each minute, when the minute is final
-condition   positions and faults of the whole fleet by minute, of both sources
+latest      the last position of each car, by event time
+per_minute  the speed of each car, once for each minute, when the minute is final
+condition   positions and faults of the whole fleet by minute, from both sources
 speeding    cars that drove faster than 130 three times in a row
 silent      cars that have not reported for two minutes
 """
@@ -35,7 +35,7 @@ heard_again = (
 
 
 def position(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up what a car reports; one in five hundred has a broken sensor."""
+    """Generate a position; one in five hundred is from a broken sensor."""
     car = dice.randrange(CARS)
     speed = 999.0 if dice.random() < 0.002 else round(abs(dice.gauss(70 + car, 15)), 1)
     return {
@@ -48,13 +48,13 @@ def position(dice: random.Random, number: int) -> dict[str, object]:
 
 
 def fault(dice: random.Random, _: int) -> dict[str, object]:
-    """Make up what an engine complains of."""
+    """Generate a fault."""
     return {"car": f"car-{dice.randrange(CARS):02d}", "code": dice.choice(["P0300", "P0420"])}
 
 
 @app.source(event_time="at", watermark="10 seconds")
 def positions() -> ms.Generator:
-    """Positions, some of them late, doubled or malformed."""
+    """Positions, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="car STRING NOT NULL, at TIMESTAMP, lat DOUBLE, lon DOUBLE, speed DOUBLE, "
         "fuel DOUBLE",
@@ -70,7 +70,7 @@ def positions() -> ms.Generator:
 
 @app.source(event_time="at", watermark="10 seconds", idle="30 seconds")
 def faults() -> ms.Generator:
-    """Faults, which are seldom."""
+    """Faults, which are rare."""
     return ms.Generator(
         schema="car STRING NOT NULL, at TIMESTAMP, code STRING",
         make=fault,
@@ -88,14 +88,14 @@ def clean(positions: DataFrame) -> DataFrame:
 
 @app.table(mode="update", key=["car"])
 def latest(clean: DataFrame) -> DataFrame:
-    """The last position of each car; there are few cars, so that all can be remembered."""
+    """The last position of each car; there are few cars, so the state stays small."""
     last = F.max_by(F.struct("lat", "lon", "speed", "fuel"), "at").alias("last")
     return clean.groupBy("car").agg(F.max("at").alias("at"), last).select("car", "at", "last.*")
 
 
 @app.table
 def per_minute(clean: DataFrame) -> DataFrame:
-    """How fast each car drove."""
+    """The speed of each car."""
     return clean.groupBy("car", F.window("at", "1 minute")).agg(
         F.count("*").alias("positions"),
         F.round(F.avg("speed"), 1).alias("speed"),
@@ -105,7 +105,7 @@ def per_minute(clean: DataFrame) -> DataFrame:
 
 @app.view
 def reports(clean: DataFrame, faults: DataFrame) -> DataFrame:
-    """Whatever a car has told."""
+    """Positions and faults together."""
     told = clean.select("at", F.lit(0).alias("fault"), "speed")
     complained = faults.select("at", F.lit(1).alias("fault"), F.lit(None).cast("double"))
     return told.union(complained)
@@ -113,7 +113,7 @@ def reports(clean: DataFrame, faults: DataFrame) -> DataFrame:
 
 @app.table
 def condition(reports: DataFrame) -> DataFrame:
-    """The fleet as a whole; a quiet minute of faults does not hold it back."""
+    """The fleet as a whole; a minute without faults does not delay it."""
     return reports.groupBy(F.window("at", "1 minute")).agg(
         F.sum("fault").alias("faults"),
         F.count("speed").alias("positions"),
@@ -123,11 +123,11 @@ def condition(reports: DataFrame) -> DataFrame:
 
 @app.table
 def speeding(clean: DataFrame) -> DataFrame:
-    """Told as soon as the watermark has passed the third."""
+    """Cars that drove too fast three times, once the watermark has passed the third time."""
     return ms.match(clean, three_times, select="car, began, ended, max(third.speed) AS fastest")
 
 
 @app.table
 def silent(clean: DataFrame) -> DataFrame:
-    """Told when two minutes have passed without a further position."""
+    """Cars without a further position for two minutes."""
     return ms.absent(clean, heard_again, select="car, began AS last_heard, until")

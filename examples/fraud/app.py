@@ -1,12 +1,12 @@
 """Fraud: approve or deny each payment, from what the customer has done in the last hour.
 
-payments   every payment as it came, with a verdict
+payments   every payment, with a verdict
 clean      each payment once
-decisions  each payment with the rules that speak against it, and approved or denied
-customers  for each customer, how often either was said, and the last payment that was denied
-probed     cards that were tried with small sums before a large one
+decisions  each payment, approved or denied, with the rules against it
+customers  for each customer, the number of payments and denials, and the last denied payment
+probed     cards with small payments before a large one
 
-State: what a customer has paid lately, kept by a function of one customer. Reference: home and
+State: the recent payments of a customer, kept by a function of one customer. Reference: home and
 limit of each customer, in customers.csv; edit it while the app runs. Rules: conditions in SQL on
 both.
 """
@@ -31,7 +31,7 @@ RULES = {
     "two countries at once": "country != last_country AND at < last_at + INTERVAL 30 MINUTES",
     "much of the limit, abroad": "country != home AND amount > hourly_limit / 4",
 }
-"""Each speaks against a payment if it is true."""
+"""A payment is denied if any of them is true."""
 
 app = ms.App("fraud")
 
@@ -45,7 +45,7 @@ probing = (
 
 
 def payment(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a payment: most are small and at home, some cards have been stolen."""
+    """Generate a payment: most are small and at home, some cards are stolen."""
     customer, is_stolen = dice.randrange(40), dice.random() < 0.05
     amount = dice.choice((0.5, 0.9, 3.0, 800.0)) if is_stolen else dice.lognormvariate(2.5, 1)
     return {
@@ -59,7 +59,7 @@ def payment(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="5 seconds")
 def payments() -> ms.Generator:
-    """Payments, some of them late, doubled or malformed."""
+    """Payments, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="payment BIGINT NOT NULL, customer STRING NOT NULL, at TIMESTAMP, "
         "amount DOUBLE NOT NULL, country STRING NOT NULL, confirmed BOOLEAN",
@@ -83,7 +83,7 @@ def payments() -> ms.Generator:
 def history(
     customer: str, rows: Sequence[Any], state: Any, timer: ms.Timer
 ) -> Iterator[dict[str, object]]:
-    """Tell with each payment what came before it within an hour."""
+    """Return each payment with a summary of the hour before it."""
     recent = [(p.at, p.amount, p.country) for p in state.recent if p.at > timer.now - HOUR]
     for row in rows:
         last_at, _, last_country = recent[-1] if recent else (None, None, None)
@@ -103,7 +103,7 @@ def history(
 
 
 def against() -> Column:
-    """Name the rules that speak against a payment."""
+    """Return the names of the rules against a payment."""
     told = [F.when(F.expr(rule), F.lit(name)) for name, rule in RULES.items()]
     return F.array_compact(F.array(*told))
 
@@ -129,7 +129,7 @@ def decisions(clean: DataFrame) -> DataFrame:
 
 @app.table(mode="update", key=["customer"])
 def customers(decisions: DataFrame) -> DataFrame:
-    """What was decided of each customer; there are few, so that all can be remembered."""
+    """The decisions for each customer; there are few customers, so the state stays small."""
     is_denied = F.col("decision") == "denied"
     return decisions.groupBy("customer").agg(
         F.count("*").alias("payments"),
@@ -140,5 +140,5 @@ def customers(decisions: DataFrame) -> DataFrame:
 
 @app.table
 def probed(clean: DataFrame) -> DataFrame:
-    """Told when the large sum is final; `millstream backtest probed app.py` tries it on history."""
+    """Matches that are final; `millstream backtest probed app.py` tries the pattern on history."""
     return ms.match(clean, probing, select="customer, small.at AS began, big.amount, ended")

@@ -1,9 +1,10 @@
-"""Which hashtags are spoken of most: over the last minute, every five seconds.
+"""The most frequent hashtags: over the last minute, every five seconds.
 
-posts     every post as it came, with a verdict
-spoken    each hashtag of a post, once per post
-trending  the five most frequent hashtags of each minute, a minute every five seconds
-ever      the five most frequent hashtags of each language so far, kept up to date
+posts        every post, with a verdict
+spoken       each hashtag of a post, once per post
+trending     the five most frequent hashtags of each minute, a minute every five seconds
+by_language  how often each hashtag was used, by language, kept up to date
+ever         the five most frequent hashtags of each language so far, kept up to date
 """
 
 import random
@@ -19,7 +20,7 @@ app = ms.App("hashtags")
 
 
 def post(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a post with up to three hashtags; which are in fashion changes as time goes by."""
+    """Generate a post with up to three hashtags; the most frequent one changes over time."""
     fashion = number // 3000 % len(TAGS)
     weights = [4 if n == fashion else 1 for n in range(len(TAGS))]
     tags = " ".join(f"#{tag}" for tag in dice.choices(TAGS, weights, k=dice.randrange(4)))
@@ -28,7 +29,7 @@ def post(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="10 seconds")
 def posts() -> ms.Generator:
-    """Posts, some of them late, twice or malformed."""
+    """Posts, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="post BIGINT NOT NULL, language STRING NOT NULL, text STRING NOT NULL, at TIMESTAMP",
         make=post,
@@ -43,7 +44,7 @@ def posts() -> ms.Generator:
 
 @app.table
 def spoken(posts: DataFrame) -> DataFrame:
-    """A post that comes twice counts once, and so does a hashtag that is in it twice."""
+    """A post that arrives twice counts once, and so does a hashtag that is in a post twice."""
     tags = F.array_distinct(F.regexp_extract_all(F.lower("text"), F.lit(r"#(\w+)"), 1))
     once = ms.dedup(posts, ["post", "at"])
     return once.select("language", "at", F.explode(tags).alias("tag"))
@@ -51,7 +52,7 @@ def spoken(posts: DataFrame) -> DataFrame:
 
 @app.table
 def trending(spoken: DataFrame) -> DataFrame:
-    """A minute, every five seconds: each is told when it is final."""
+    """A minute, every five seconds; each comes out when it is final."""
     minute = F.window("at", "1 minute", "5 seconds").alias("minute")
     counts = spoken.groupBy(minute, "tag").agg(F.count("*").alias("posts"))
     return ms.top_k(counts, by="posts", k=5, per="minute")
@@ -65,5 +66,5 @@ def by_language(spoken: DataFrame) -> DataFrame:
 
 @app.table(mode="complete")
 def ever(by_language: DataFrame) -> DataFrame:
-    """What was used most; recomputed whenever a number changes."""
+    """The most frequent hashtags; recomputed whenever a count changes."""
     return ms.top_k(by_language, by="posts", k=5, per="language")

@@ -1,6 +1,6 @@
-"""How people feel: the mood of each user, as state, from the words of their last messages.
+"""The mood of each user, as state, from the words of their last messages.
 
-messages  every message as it came, with a verdict
+messages  every message, with a verdict
 moods     each change of a user's mood, with the words that they use most
 """
 
@@ -20,7 +20,7 @@ app = ms.App("mood")
 
 
 def message(dice: random.Random, _: int) -> dict[str, object]:
-    """Make up a message; some users are in a better mood than others."""
+    """Generate a message; some users are in a better mood than others."""
     user = dice.randrange(500)
     words = dice.choices(WORDS, [3 + user % 5] * 3 + [7 - user % 5] * 3 + [4] * 4, k=4)
     return {"user": f"user-{user:03d}", "text": " ".join(words)}
@@ -49,7 +49,7 @@ def messages() -> ms.Generator:
 def mood(
     user: str, rows: Sequence[Any], state: Any, timer: ms.Timer
 ) -> Iterator[dict[str, object]]:
-    """Judge a user by their last five messages; tell when the judgement changes."""
+    """Compute the mood from the last five messages, and return it when it changes."""
     for row in rows:
         words = row.text.split()
         for word in words:
@@ -64,5 +64,5 @@ def mood(
 
 @app.table
 def moods(messages: DataFrame) -> DataFrame:
-    """Who feels how, since when."""
+    """The changes of mood of each user."""
     return mood(messages)

@@ -1,12 +1,12 @@
-"""The numbers 2, 10 and 5, one after another by event time, however they arrive, or not at all.
+"""The numbers 2, 10 and 5, one after another by event time in any order of arrival, or not at all.
 
-numbers  every number as it came, with a verdict
+numbers  every number, with a verdict
 found    2, then 10, then 5, from one device within 10 seconds
 stuck    a 2 that was not followed by 10 and 5 in that time
 falling  three numbers or more, directly one after another, each smaller than the one before
 
-Other numbers may come in between. A number is taken in when the watermark has passed it, so that
-an earlier one that arrives after it still comes before it.
+Other numbers may come in between. A number is processed when the watermark has passed it, so an
+earlier number that arrives after it still comes before it.
 """
 
 import random
@@ -39,7 +39,7 @@ decline = (
 
 
 def number(dice: random.Random, _: int) -> dict[str, object]:
-    """Make up a number of a device; 2, 10 and 5 are more frequent than others."""
+    """Generate a number of a device; 2, 10 and 5 are more frequent than others."""
     value = dice.choice((2, 10, 5, dice.randrange(20)))
     return {"device": f"device-{dice.randrange(DEVICES):04d}", "value": value}
 
@@ -60,7 +60,7 @@ def numbers() -> ms.Generator:
 
 @app.table
 def found(numbers: DataFrame) -> DataFrame:
-    """When it happened, told as soon as the watermark has passed the 5."""
+    """When it happened; comes out as soon as the watermark has passed the 5."""
     return ms.match(
         numbers, two_ten_five, select="device, two.at AS two_at, ten.at AS ten_at, ended AS five_at"
     )
@@ -68,13 +68,13 @@ def found(numbers: DataFrame) -> DataFrame:
 
 @app.table
 def stuck(numbers: DataFrame) -> DataFrame:
-    """When it did not happen, told as soon as the watermark has passed the last moment for it."""
+    """When it did not happen; comes out as soon as the watermark has passed the time for it."""
     return ms.absent(numbers, two_ten_five, select="device, began, until")
 
 
 @app.table
 def falling(numbers: DataFrame) -> DataFrame:
-    """How far a device fell, and in how many numbers."""
+    """Falling numbers of a device: the first, the least, and how many."""
     return ms.match(
         numbers,
         decline,

@@ -1,11 +1,11 @@
-"""A warehouse that is told when an order is not picked in time, and which part of it is slow.
+"""Alerts for a warehouse: orders that are not picked in time, and zones that are slow.
 
-events    orders placed and picked, as scanners send them, with a verdict each
-unpicked  an order that was not picked within 15 minutes: told at once, and once
-slow      a zone with such orders: told at most once in half an hour
+events    scans of orders placed and picked, each with a verdict
+unpicked  an order that was not picked within 15 minutes: sent at once, under one key
+slow      a zone with such orders: sent at most once in each half hour
 
-`unpicked` is a table too, the outbox of the alert, which `slow` reads. An order counts as not
-picked when the watermark has passed its time: a scan that arrives late still counts.
+`unpicked` is also a table, the outbox of the alert, which `slow` reads. An order counts as not
+picked when the watermark has passed its time: a scan that arrives before that still counts.
 """
 
 import random
@@ -26,7 +26,7 @@ picking = (
 
 
 def event(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a scan; of about twenty orders one is never picked."""
+    """Generate a scan; about one order in twenty is never picked."""
     order, kind = divmod(number, 2)
     is_forgotten = kind == 1 and dice.random() < 0.05
     return {
@@ -38,7 +38,7 @@ def event(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="1 minute")
 def events() -> ms.Generator:
-    """Scans, some of them late or broken."""
+    """Scans, some of them late or malformed."""
     return ms.Generator(
         schema="order STRING NOT NULL, zone STRING NOT NULL, kind STRING NOT NULL, at TIMESTAMP",
         make=event,
@@ -52,7 +52,7 @@ def events() -> ms.Generator:
 
 @app.alert(to=ms.Log(), key=["order"])
 def unpicked(events: DataFrame) -> DataFrame:
-    """An order that was placed, and not picked in time."""
+    """An order that was placed but not picked in time."""
     return ms.absent(
         events, picking, select="order, placed.zone AS zone, began AS placed_at, until AS due_at"
     )

@@ -1,12 +1,12 @@
-"""Who is there: each user online, active, inactive or offline, by the event times of their clicks.
+"""The status of each user: online, active, inactive or offline, by event times of their clicks.
 
-clicks   every click as it came, with a verdict
-changes  each change of a user's status, told when it is final
-latest   the present status of each user
-crowd    how many users have which status
+clicks   every click, with a verdict
+changes  each change of a user's status, when it is final
+latest   the current status of each user
+crowd    how many users have each status
 
-The status is kept by a function of one user. It is called with the clicks of the user in the order
-of their event times, however they arrive, and when a timer of the user goes off.
+A function of one user keeps the status. It is called with the clicks of the user in event-time
+order, in whatever order they arrive, and when a timer of the user fires.
 """
 
 import random
@@ -26,7 +26,7 @@ app = ms.App("presence")
 
 
 def click(dice: random.Random, _: int) -> dict[str, object]:
-    """Make up a click; a few users make most of them."""
+    """Generate a click; a few users make most of them."""
     return {"user": f"user-{int(dice.paretovariate(0.8)) % USERS:04d}", "page": dice.randrange(50)}
 
 
@@ -53,10 +53,10 @@ def clicks() -> ms.Generator:
 def presence(
     user: str, rows: Sequence[Any], state: Any, timer: ms.Timer
 ) -> Iterator[tuple[object, ...]]:
-    """Tell each change of a user's status.
+    """Return each change of a user's status.
 
     Online with the first click, active with three that are close together, inactive after ten
-    quiet seconds, offline after a minute: then the user is forgotten.
+    quiet seconds, offline after a minute: then the user is removed from the state.
     """
     before, state.clicks = state.status, (state.clicks or 0) + len(rows)
     if timer.fired == "timeout":
@@ -73,7 +73,7 @@ def presence(
 
 @app.table
 def changes(clicks: DataFrame) -> DataFrame:
-    """What became of whom, and when."""
+    """Each change of a status, with its time."""
     return presence(clicks)
 
 
@@ -86,5 +86,5 @@ def latest(changes: DataFrame) -> DataFrame:
 
 @app.table(mode="complete")
 def crowd(latest: DataFrame) -> DataFrame:
-    """How many users have which status."""
+    """How many users have each status."""
     return latest.groupBy("status").agg(F.count("*").alias("users"))

@@ -1,11 +1,11 @@
 """Page visits, kept current where a web site can read them in a millisecond.
 
-views      every page view as it came, with a verdict
-by_page    how often each page was viewed, and when last: one row a page, changed in place
-last_seen  what each visitor looked at last; a view that arrives late does not undo a later one
+views      every page view, with a verdict
+by_page    how often each page was viewed, and when last: one row per page, updated in place
+last_seen  the page each visitor viewed last; an earlier view that arrives later does not replace it
 
-Both are tables of `visits.db`, a SQLite file that any program can read while the app runs, and
-never sees half a batch in. `app.get("by_page", page="/tea")` looks one row up.
+Both are tables of `visits.db`, a SQLite file that any program can read while the app runs. A
+reader never sees part of a batch. `app.get("by_page", page="/tea")` looks one row up.
 """
 
 import random
@@ -21,14 +21,14 @@ app = ms.App("serving")
 
 
 def view(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a page view; half of them are of the first page."""
+    """Generate a page view; half of them are of the first page."""
     page = PAGES[0] if dice.random() < 0.5 else dice.choice(PAGES[1:])
     return {"view": number, "visitor": f"visitor-{dice.randrange(VISITORS):04d}", "page": page}
 
 
 @app.source(event_time="at", watermark="1 minute")
 def views() -> ms.Generator:
-    """Page views, some of them late, twice or broken."""
+    """Page views, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="view BIGINT NOT NULL, visitor STRING NOT NULL, page STRING NOT NULL, at TIMESTAMP",
         make=view,
@@ -49,11 +49,11 @@ def distinct(views: DataFrame) -> DataFrame:
 
 @app.serve(to=ms.SQLite("visits.db", key="page"), mode="update")
 def by_page(views: DataFrame) -> DataFrame:
-    """Views by page; Spark keeps one row of state a page."""
+    """Views by page; Spark keeps one row of state per page."""
     return views.groupBy("page").agg(F.count("*").alias("views"), F.max("at").alias("last"))
 
 
 @app.serve(to=ms.SQLite("visits.db", key="visitor", newest_by="at"))
 def last_seen(distinct: DataFrame) -> DataFrame:
-    """The page each visitor viewed last: nothing is aggregated, the newest row stands."""
+    """The page each visitor viewed last: no aggregation, the newest row is kept."""
     return distinct.select("visitor", "page", "at")

@@ -1,13 +1,13 @@
-"""An election: votes by district, each voter once, however often they vote.
+"""An election: votes by district; each voter counts once, however often they vote.
 
-ballots  every ballot as it came, with a verdict; one that comes too late is kept, not counted
+ballots  every ballot, with a verdict; a late ballot is stored, but not counted
 valid    each ballot once, for a choice on the list; the others are in quarantine
 votes    the ballot that counts for each voter: the first by event time
-ignored  the other ballots of those who voted again
+ignored  the other ballots of voters who voted again
 results  votes by district and choice
 
-That the first by event time counts, and not the first to arrive, makes the answer depend on what
-was voted alone: an earlier ballot that arrives after a later one takes its place.
+The first by event time counts, not the first to arrive. So the answer depends on the ballots alone:
+an earlier ballot that arrives after a later one replaces it.
 """
 
 import random
@@ -24,7 +24,7 @@ app = ms.App("votes")
 
 
 def ballot(dice: random.Random, number: int) -> dict[str, object]:
-    """Make up a ballot; one in a hundred is for something that is not on the list."""
+    """Generate a ballot; one in a hundred is for a choice that is not on the list."""
     voter = dice.randrange(VOTERS)
     return {
         "ballot": number,
@@ -36,7 +36,7 @@ def ballot(dice: random.Random, number: int) -> dict[str, object]:
 
 @app.source(event_time="at", watermark="1 minute")
 def ballots() -> ms.Generator:
-    """Ballots with everything that goes wrong on their way."""
+    """Ballots, some of them late, duplicate or malformed."""
     return ms.Generator(
         schema="ballot BIGINT NOT NULL, voter STRING NOT NULL, district STRING NOT NULL, "
         "choice STRING NOT NULL, at TIMESTAMP",
@@ -65,7 +65,7 @@ def valid(ballots: DataFrame) -> DataFrame:
 def votes(valid: DataFrame) -> DataFrame:
     """The ballot that counts: a voter's first; of two at one instant, the lower number.
 
-    Every voter is remembered for as long as the app runs: one row of state each.
+    The state keeps one row for each voter, for as long as the app runs.
     """
     first = F.min(F.struct("at", "ballot", "district", "choice")).alias("first")
     return valid.groupBy("voter").agg(first).select("voter", "first.*")

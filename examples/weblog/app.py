@@ -2,11 +2,11 @@
 
 The same app in SQL alone is in the folder sql; its tables are equal, row by row.
 
-log         every line as it came, with a verdict: ok, late, future, malformed or rejected
+log         every line, with a verdict: ok, late, future, malformed or rejected
 per_minute  requests and errors per minute, kept up to date
-by_page     requests and the slowest of them per minute and page, kept up to date
-top_pages   the three pages most asked for in each minute, recomputed whenever by_page changes
-slowest     the three pages with the slowest requests in each minute, likewise
+by_page     requests and the slowest request per minute and page, kept up to date
+top_pages   the three most requested pages of each minute, recomputed whenever by_page changes
+slowest     the three pages with the slowest requests of each minute, likewise
 """
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
@@ -38,14 +38,14 @@ def log() -> ms.Files:
 
 @app.view
 def requests(log: DataFrame) -> DataFrame:
-    """What was asked for, without the parameters, and whether it was had."""
+    """The requested page, without parameters, and whether the request failed."""
     page, is_error = F.split_part("url", F.lit("?"), F.lit(1)), F.col("status") >= 400
     return log.select("at", page.alias("page"), is_error.alias("is_error"), "seconds")
 
 
 @app.table(mode="update", key=["minute"])
 def per_minute(requests: DataFrame) -> DataFrame:
-    """How much was asked for, and how often in vain."""
+    """Requests and errors per minute."""
     return requests.groupBy(minute()).agg(
         F.count("*").alias("requests"), F.count_if("is_error").alias("errors")
     )
@@ -53,7 +53,7 @@ def per_minute(requests: DataFrame) -> DataFrame:
 
 @app.table(mode="update", key=["minute", "page"])
 def by_page(requests: DataFrame) -> DataFrame:
-    """The same by page, with the longest time one had to wait."""
+    """Requests per minute and page, with the longest duration."""
     return requests.groupBy(minute(), "page").agg(
         F.count("*").alias("requests"), F.max("seconds").alias("seconds")
     )
@@ -61,18 +61,18 @@ def by_page(requests: DataFrame) -> DataFrame:
 
 @app.table(mode="complete")
 def top_pages(by_page: DataFrame) -> DataFrame:
-    """The three pages most asked for; of equals, the first by name."""
+    """The three most requested pages; of equals, the first by name."""
     return first_three(by_page, F.desc("requests")).select("minute", "place", "page", "requests")
 
 
 @app.table(mode="complete")
 def slowest(by_page: DataFrame) -> DataFrame:
-    """The three pages one had to wait for longest."""
+    """The three pages with the slowest requests."""
     return first_three(by_page, F.desc("seconds")).select("minute", "place", "page", "seconds")
 
 
 def minute() -> Column:
-    """The minute a row belongs to."""
+    """Return the minute of a row."""
     return F.window("at", "1 minute").start.alias("minute")
 
 

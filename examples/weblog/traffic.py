@@ -1,8 +1,8 @@
-"""Write an access log as a web server would: a file every so many lines, the same for a seed.
+"""Write an access log like that of a web server, in files; the same seed gives the same log.
 
     python examples/weblog/traffic.py build/weblog
 
-One line in a hundred comes five minutes too late, one is cut off, one has a status no server gives.
+One line in a hundred is five minutes late, one is truncated, one has a status that does not exist.
 """
 
 import argparse
@@ -17,7 +17,7 @@ PAGES = ("/", "/cart", "/codemove/TTCENCUFMH3C", "/help?from=mail", "/login", "/
 
 
 def lines(count: int, seed: int) -> Iterator[str]:
-    """Make up lines, ten a second."""
+    """Generate lines, ten a second."""
     dice = random.Random(seed)
     for number in range(count):
         fate = dice.randrange(100)
@@ -31,7 +31,7 @@ def lines(count: int, seed: int) -> Iterator[str]:
 
 
 def write(folder: Path, count: int, *, seed: int, lines_per_file: int) -> None:
-    """Write the files, each whole before it can be seen, and in the order of their age."""
+    """Write the files in order of age; each becomes visible only when it is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     made = list(lines(count, seed))
     for number, first in enumerate(range(0, count, lines_per_file)):

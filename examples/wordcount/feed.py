@@ -1,8 +1,8 @@
-"""Send the lines of files to whoever connects, over and over: a server to try the app with.
+"""Send the lines of files to each client, over and over: a server to try the app with.
 
 python examples/wordcount/feed.py examples/wordcount/README.md
 
-`nc -lk 9999` is another, which sends what one types.
+`nc -lk 9999` is another server, which sends what you type.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def send(server: socket.socket, lines: Iterable[str], *, pause_s: float) -> None:
-    """Wait for a client, and send it lines until they end or it has gone."""
+    """Wait for a client, and send it lines until they end or it disconnects."""
     client, _ = server.accept()
     with client:
         for line in lines:

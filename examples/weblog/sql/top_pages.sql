@@ -1,6 +1,6 @@
 -- table: complete
 
-/* The three pages most asked for in each minute; of equals, the first by name. */
+/* The three most requested pages of each minute; of equals, the first by name. */
 SELECT minute, place, page, requests
 FROM (
   SELECT *, row_number() OVER (PARTITION BY minute ORDER BY requests DESC, page) AS place
