@@ -75,7 +75,7 @@ def test_every_block_of_a_page_runs(
             file = tmp_path / f"block_{len(written)}.py"
             file.write_text(text)
             before = set(names)
-            exec(compile(text, str(file), "exec"), names)
+            exec(compile(text, str(file), "exec", dont_inherit=True), names)
             for name in names.keys() - before:
                 if name.startswith("test_"):
                     run_test(names[name], {"spark": spark, "stream": stream})
