@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test proofs services lint bench chaos stores patterns operators alerts cluster lock clean machine
+.PHONY: help setup demo test proofs services lint bench soak chaos stores patterns operators alerts mutants cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,11 +29,11 @@ proofs: setup ## Kill drivers of an example twenty times, and prove every operat
 	$(BIN)/pytest -m long -n $(TOGETHER) --dist load --no-loadscope-reorder
 
 MISSING := $(strip $(if $(wildcard /usr/lib/postgresql/*/bin/postgres)$(shell command -v postgres),,postgresql) \
-  $(if $(shell command -v redis-server),,redis-server))
+  $(if $(shell command -v redis-server),,redis-server) $(if $(shell command -v chromium chromium-browser),,chromium))
 
-services: ## Install the servers that tests start: Postgres and Redis
+services: ## Install what tests start: Postgres, Redis and a browser
 	@test -z "$(MISSING)" || test "$$(id -u)" = 0 || { echo \
-	  "Tests start servers that are not on this machine: sudo apt-get install $(MISSING), or pytest --no-services"; exit 1; }
+	  "Tests start programs that are not on this machine: sudo apt-get install $(MISSING), or pytest --no-services"; exit 1; }
 	@test -z "$(MISSING)" || { echo "  services  installing $(MISSING), which tests start for themselves"; \
 	  apt-get update -qq && apt-get install -qq -y --no-install-recommends $(MISSING) >/dev/null; }
 
@@ -46,6 +46,11 @@ lint: $(BIN)/.installed ## Check style, types and layers
 bench: setup ## Measure against peers
 	$(BIN)/python -m bench
 
+HOURS ?= 1
+
+soak: setup ## Run an app for HOURS hours of small batches, maintained and not, and measure what grows
+	$(BIN)/python -m bench.soak --hours $(HOURS)
+
 POINTS ?= 330
 CASES ?= 250
 SEED ?= $(shell date +%s)
@@ -55,6 +60,8 @@ chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; P
 	@command -v strace >/dev/null || { echo "Killing at system calls needs strace: apt-get install strace"; exit 1; }
 	$(if $(GO_ON),,$(BIN)/python -m tests.damage tests.damaged:finished --cases $(CASES) --seed $(SEED) \
 	  --json bench/results/damage.json --document docs/guarantees.md)
+	$(BIN)/python -m tests.chaos.upkeep --kills $(KILLS) --seed $(SEED) \
+	  --json bench/results/upkeep-killed.json --document docs/guarantees.md
 	$(BIN)/python -m tests.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
 
@@ -67,8 +74,9 @@ stores: setup services ## Kill KILLS drivers of each of the six stores, and look
 
 STREAMS ?= 10000
 
-patterns: setup ## Match random patterns in random streams, at least STREAMS of every kind, as trying all subsequences does
-	$(BIN)/python -m tests.operators.patterns.long --streams $(STREAMS) --seed $(SEED)
+patterns: setup ## Match random patterns in random streams, at least STREAMS of every kind, as trying all subsequences does; GO_ON=1 after a stop
+	$(BIN)/python -m tests.operators.patterns.long --streams $(STREAMS) --seed $(SEED) $(if $(GO_ON),--go-on) \
+	  --json bench/results/patterns-compared.json
 
 RUNS ?= 200
 
@@ -80,6 +88,10 @@ DELIVERIES ?= 300
 
 alerts: setup ## Deliver alerts while destinations fail, drivers die at every point and zombies wake, DELIVERIES times
 	$(BIN)/python -m tests.alert.long --runs $(DELIVERIES) --seed $(SEED)
+
+mutants: setup services ## Plant one-line faults one by one, and see whether a test notices; ONLY="lake alert" for some rooms; GO_ON=1 after a stop
+	$(BIN)/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(GO_ON),--go-on) \
+	  --json bench/results/mutants.json --document docs/guarantees.md
 
 cluster: setup ## Run an example on a Spark cluster of this machine, and kill parts of it
 	$(BIN)/pytest -m cluster
@@ -108,6 +120,6 @@ $(UV): requirements/bootstrap.txt | machine
 $(BIN)/.installed: requirements/lock.txt pyproject.toml $(UV)
 	@echo "  packages  installing what requirements/lock.txt names; Spark alone is 450 MB, so the first time takes minutes"
 	@$(UV) venv --quiet --allow-existing --python build/bootstrap/bin/python .venv
-	@$(UV) pip sync --python $(BIN)/python --require-hashes requirements/lock.txt
+	@$(UV) pip sync --python $(BIN)/python --require-hashes --build-constraints requirements/bootstrap.txt requirements/lock.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --build-constraints requirements/bootstrap.txt --editable .
 	@touch $@

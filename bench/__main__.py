@@ -6,14 +6,17 @@ from bench import (
     frame,
     growth,
     jdbc,
+    joins,
     latency,
     lookup,
     patterns,
+    posts,
     proof,
     query,
     skew,
     state,
     stores,
+    text,
     topic,
     verbs,
 )
@@ -24,12 +27,15 @@ stores.main()
 fence.main()
 lookup.main()
 topic.main()
+posts.main()
 jdbc.main()
 proof.main()
 skew.main()
 state.main()
 patterns.main()
+joins.main()
 growth.main()
 first.main()
 frame.main()
+text.main()
 latency.main()

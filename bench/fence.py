@@ -29,8 +29,8 @@ from millstream.systems.postgres.settings import Postgres as PostgresSink
 from millstream.systems.redis.settings import Redis as RedisSink
 from millstream.systems.sqlite.settings import SQLite
 from millstream.testing.kafka import Broker
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def main() -> None:
     report: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     report["wanted at most, ms"] = AT_MOST_MS
     with ExitStack() as stack:
-        postgres, cache = stack.enter_context(Postgres()), stack.enter_context(Redis())
+        postgres, cache = stack.enter_context(PostgresServer()), stack.enter_context(RedisServer())
         broker = stack.enter_context(Broker())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         admin = AdminClient({"bootstrap.servers": broker.servers})

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.data import put
+from bench.frame_times import WAYS
 
 HERE = Path(__file__).parent
 SMALL_ROWS, SMALL_BATCHES = 1_000, 8
@@ -82,8 +83,30 @@ def throughput(side: str, what: str, folder: Path, home: Path) -> float:
     )
 
 
+def times() -> dict[str, object]:
+    """Landed rows a second of event times in several ways, beside a plain TIMESTAMP column."""
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as place:
+        words = [sys.executable, "-m", "bench.frame_times", place]
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
+    rates = json.loads(done.stdout.splitlines()[-1])
+    plain = rates["plain"]
+    return {
+        f"event time, {way.name}, rows/s": {
+            "ours": round(rates[way.name], 2),
+            "plain TIMESTAMP": round(plain, 2),
+            "ratio": round(rates[way.name] / plain, 2),
+            "wanted at least": way.wanted,
+        }
+        for way in WAYS[1:]
+    }
+
+
 def main() -> None:
     report: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    if sys.argv[1:] == ["times"]:
+        report = json.loads((HERE / "results" / "frame.json").read_text())
+        write(report | times())
+        return
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as temporary:
         place = Path(temporary)
         small = {side: small_batches(side, place / side) for side in ("plain", "ours")}
@@ -100,9 +123,14 @@ def main() -> None:
             ours = throughput("ours", what, folder, place / f"ours-{what}")
             report[f"{what} ETL, rows/s"] = told(ours, plain, ours / plain, wanted=wanted)
             print(what, report[f"{what} ETL, rows/s"], flush=True)
+    write(report | times())
+
+
+def write(report: dict[str, object]) -> None:
     results = HERE / "results"
     results.mkdir(exist_ok=True)
     (results / "frame.json").write_text(json.dumps(report, indent=2) + "\n")
+    print(json.dumps(report, indent=2))
 
 
 def told(ours: float, plain: float, ratio: float, *, wanted: float) -> dict[str, float]:

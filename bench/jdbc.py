@@ -17,7 +17,7 @@ from bench.stores import KEYS
 from bench.topic import FILES, rows_of, serve_all, write_rows
 from millstream.spark.jars import resolve
 from millstream.spark.session import open_session, stop_session
-from millstream.testing.postgres import Postgres
+from millstream.testing.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,11 +27,11 @@ ROUNDS = 3
 ADD = "CREATE TABLE {} (page TEXT, n BIGINT, mean DOUBLE PRECISION, last TIMESTAMPTZ)"
 
 
-def ours(frame: DataFrame, server: Postgres, table: str, folder: Path) -> None:
+def ours(frame: DataFrame, server: PostgresServer, table: str, folder: Path) -> None:
     serve_all(frame, ms.Postgres(server.dsn, table=table, key="page"), folder)
 
 
-def by_spark(frame: DataFrame, server: Postgres, table: str, folder: Path) -> None:
+def by_spark(frame: DataFrame, server: PostgresServer, table: str, folder: Path) -> None:
     with psycopg.connect(server.dsn) as db:
         db.execute(ADD.format(table))
     options = {
@@ -51,7 +51,7 @@ def by_spark(frame: DataFrame, server: Postgres, table: str, folder: Path) -> No
 
 def main() -> None:
     taken: dict[str, list[float]] = {"ours, upserted once": [], "Spark's, appended": []}
-    with Postgres() as server, tempfile.TemporaryDirectory() as place:
+    with PostgresServer() as server, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write_rows(folder / "rows")
         [driver] = resolve(HERE / "jdbc.lock")

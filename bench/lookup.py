@@ -25,8 +25,8 @@ import redis
 from bench.stores import KEYS, batch, ours
 from millstream.loading import load
 from millstream.serve.sink import readable_sinks
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,7 +109,11 @@ def milliseconds(look_up: LookUp) -> dict[str, float]:
 def main() -> None:
     report: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     report |= {"keys": KEYS, "look-ups": ASKED, "unit": "ms"}
-    with Postgres() as server, Redis() as cache, tempfile.TemporaryDirectory() as folder:
+    with (
+        PostgresServer() as server,
+        RedisServer() as cache,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         path = f"{folder}/bench.db"
         os.environ |= {"BENCH_SQLITE": path, "BENCH_POSTGRES": server.dsn}
         os.environ["BENCH_REDIS"] = cache.url

@@ -41,7 +41,18 @@ class Peak:
 
 def resident_bytes(root: int) -> int:
     """Add up what is resident of a process and of all below it; shared pages count repeatedly."""
-    resident: dict[int, int] = {}
+    return sum(int(fields[21]) * _PAGE for fields in _stats(root))
+
+
+def processor_s(root: int) -> float:
+    """Add up the time that a process and all below it have used of the processors."""
+    ticks = sum(int(n) for fields in _stats(root) for n in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stats(root: int) -> list[list[str]]:
+    """Return the fields of /proc/…/stat after the name, of a process and of all below it."""
+    found: dict[int, list[str]] = {}
     below: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -49,11 +60,11 @@ def resident_bytes(root: int) -> int:
         except OSError:  # it has ended
             continue
         pid = int(folder.name)
-        resident[pid] = int(fields[21]) * _PAGE
+        found[pid] = fields
         below.setdefault(int(fields[1]), []).append(pid)
-    total, todo = 0, [root]
+    stats, todo = [], [root]
     while todo:
         pid = todo.pop()
-        total += resident.get(pid, 0)
+        stats += [found[pid]] if pid in found else []
         todo += below.get(pid, [])
-    return total
+    return stats

@@ -16,14 +16,14 @@ import pyarrow as pa
 import redis
 
 from millstream.errors import Location
-from millstream.lake.fence import Turn
+from millstream.lake.fence import PendingBatch
 from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 from millstream.systems.postgres.settings import Postgres as PostgresSink
 from millstream.systems.redis.settings import Redis as RedisSink
 from millstream.systems.sqlite.settings import SQLite
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ def ours(sink: Any) -> Write:
     store.take()
 
     def write(number: int, rows: pa.Table) -> None:
-        store.write(Turn("query", number, str(number)), lambda: [rows], lambda _: "")
+        store.write(PendingBatch("query", number, str(number)), lambda: [rows], lambda _: "")
 
     return write
 
@@ -132,7 +132,11 @@ def main() -> None:
     report |= {"keys": KEYS, "rows": KEYS * BATCHES}
     many = [batch(number) for number in range(BATCHES)]
     few = [rows.slice(0, FEW) for rows in many[:3]]
-    with Postgres() as postgres, Redis() as cache, tempfile.TemporaryDirectory() as folder:
+    with (
+        PostgresServer() as postgres,
+        RedisServer() as cache,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         sides = {
             "Postgres": (
                 PostgresSink(postgres.dsn, key="page"),

@@ -22,7 +22,7 @@ from millstream.lake.lease import Lease
 from millstream.model.dataset import Serve
 from millstream.model.trigger import Trigger
 from millstream.run.query import StreamOptions, StreamRun
-from millstream.serve.stores import Served
+from millstream.serve.serve_sink import ServeSink
 from millstream.spark.session import open_session, stop_session
 from millstream.testing.kafka import Broker, Topics
 
@@ -63,8 +63,7 @@ def serve_all(frame: DataFrame, sink: Any, folder: Path) -> None:
     home.prepare("bench", sources=[], serves=["out"])
     serve = Serve("out", (), lambda: frame, Location("bench", 1), (sink,))
     log, lease = CheckpointLog(home.checkpoint("out")), Lease.acquire(home)
-    served = Served(serve, "bench", frame, log, lease, lambda _: None)
-    served.open()
+    served = ServeSink(serve, "bench", frame, log, lease, lambda _: None)
     run = StreamRun(frame, served, log, StreamOptions("append", lambda _: None))
     run.start(Trigger("once"))
     run.drain()

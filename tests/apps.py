@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from millstream.app import App
 from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from millstream.model.dataset import Connector
@@ -48,7 +50,7 @@ def run(app: App, home: Path, **options: Any) -> list[Event]:
     """Run until nothing is left, stopping at the first fault; give what was told."""
     events: list[Event] = []
     manner: Any = {"home": home, "once": True, "fail_fast": True, **options}
-    running = app.open(manner, tell=events.append)
+    running = app.open(manner, on_event=events.append)
     running.serve()
     running.raise_if_stopped_for_good()
     return events
@@ -74,3 +76,11 @@ def forget_commit(home: Path, query: str) -> None:
 
 def _plain(value: Any) -> Any:
     return tuple(map(_plain, value.values())) if isinstance(value, dict) else value
+
+
+def wait_for(condition: Callable[[], object], within_s: float = 60) -> None:
+    """Wait until something holds."""
+    until = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)

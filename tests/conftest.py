@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from millstream.testing.kafka import Broker, Topics
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 from millstream.testing.server import HOST
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-services",
         action="store_true",
-        help="leave out the tests that need Postgres or Redis; without it, they fail",
+        help="leave out the tests that need Postgres, Redis or a browser; without it, they fail",
     )
 
 
@@ -61,14 +61,14 @@ def nobody() -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    with Postgres() as server:
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def redis() -> Iterator[Redis]:
-    with Redis() as server:
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from tests.apps import run
 from tests.systems.stores import opened, put, table
 
 from millstream import systems
+from millstream.bind import kind
 from millstream.errors import OvertakenError
 from millstream.loading import load
 
@@ -39,6 +40,30 @@ def sold(orders):
     return orders.groupBy("item").count()
 """
 
+IN_CODE = """
+import millstream as ms
+
+app = ms.App("shop")
+
+@app.source
+def orders():
+    return ms.Memory("id INT, item STRING")
+
+@app.serve(to=ms.SQLite("sold.db", key="item"), mode="update")
+def sold(orders):
+    return orders.groupBy("item").count()
+"""
+PROFILE = """
+[profile.default.sources.orders]
+kind = "spool"
+folder = "spool"
+
+[profile.default.serve.sold]
+kind = "page"
+path = "page.json"
+key = ["item"]
+"""
+
 
 @pytest.fixture
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
@@ -50,16 +75,23 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         file.write_text(text)
     monkeypatch.setattr(systems, "__path__", [*systems.__path__, str(tmp_path / "systems")])
     monkeypatch.chdir(tmp_path)
+    caches = (kind.kinds, kind.store_kinds, kind.destination_kinds, kind.written_kinds)
+    for cached in caches:
+        cached.cache_clear()
     yield __import__("millstream.systems.spool.settings", fromlist=["Page"])
+    for cached in caches:
+        cached.cache_clear()
     for name in [name for name in sys.modules if name.startswith("millstream.systems.spool")]:
         del sys.modules[name]
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(("text", "profile"), [(APP, ""), (IN_CODE, PROFILE)], ids=["code", "toml"])
 def test_an_app_reads_and_writes_the_new_system(
-    spool: Any, spark: SparkSession, tmp_path: Path
+    text: str, profile: str, spool: Any, spark: SparkSession, tmp_path: Path
 ) -> None:
-    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "app.py").write_text(text)
+    (tmp_path / "millstream.toml").write_text(profile)
     (tmp_path / "spool").mkdir()
     app = load(str(tmp_path / "app.py"))
     for number, items in enumerate((["tea", "mug", "tea"], ["tea"])):

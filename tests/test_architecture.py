@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,18 @@ def test_every_room_has_a_layer() -> None:
 
 def test_type_checking_imports_go_downwards_too() -> None:
     assert not CONTRACTS["exclude_type_checking_imports"]
+
+
+def test_a_class_has_one_name_in_the_whole_tree() -> None:
+    # `ms.Table` is a connector to a table; `Source`, inside a function, is Spark's name for one.
+    trees = (ast.parse(file.read_text()) for file in SOURCE.rglob("*.py"))
+    names = Counter(n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef))
+
+    assert {name for name, times in names.items() if times > 1} <= {"Source", "Table"}
+
+
+def test_the_rules_have_no_exceptions() -> None:
+    assert not [rule["name"] for rule in CONTRACTS["contracts"] if "ignore_imports" in rule]
 
 
 def test_the_rooms_that_need_no_spark_load_none_of_it() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.observe import Event
-    from millstream.testing.postgres import Postgres
+    from millstream.testing.postgres import PostgresServer
 
 CANARIES = ("path-C4N4RY/0001", "query-C4N4RY-2", "bearer C4N4RY-3", "signsC4N4RY4")
 APP = """\
@@ -81,7 +81,7 @@ def files_of(*folders: Path) -> dict[str, bytes]:
 @pytest.mark.services
 def test_no_secret_is_in_any_file_of_the_home_nor_in_anything_that_is_printed(
     spark: SparkSession,
-    postgres: Postgres,
+    postgres: PostgresServer,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,7 +107,7 @@ def test_no_secret_is_in_any_file_of_the_home_nor_in_anything_that_is_printed(
             )
         )
         app = load("app.py")
-        running = app.open({"once": True}, tell=events.append)
+        running = app.open({"once": True}, on_event=events.append)
         running.serve()
         running.raise_if_stopped_for_good()
         for command in COMMANDS:

@@ -16,9 +16,9 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.plan import Query
 from millstream.run.supervise import Supervised
-from millstream.views.live import DatasetView, EventView, look, work_done
+from millstream.views.json_text import to_json
+from millstream.views.progress import DatasetView, EventView, look, work_done
 from millstream.views.report import LedgerView
-from millstream.views.shape import to_json
 
 NOON_US = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()) * 1_000_000
 
@@ -32,6 +32,10 @@ class Held:
     name: str = "held"
     is_active: bool = True
     failure: BaseException | None = field(default=None)
+    is_reported: bool = True
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
+        return (self.progress,) if self.progress and self.progress["batchId"] > batch else ()
 
     def start(self, trigger: Trigger) -> None: ...
     def drain(self) -> None: ...
@@ -214,6 +218,7 @@ def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
     shape = json.loads(to_json(LedgerView.of(Home.at("/h"), ledger)))
 
     entry = {"name": "orders", "batches": 1, "input": 3, "verdicts": {"ok": 2}}
+    entry |= {"unreadable": 0, "blank": 0, "bent": 0}
     assert shape == {
         "home": "/h",
         "is_balanced": False,
@@ -226,9 +231,9 @@ def test_a_view_is_one_line_of_json_with_its_judgements() -> None:
 
 
 def test_an_event_carries_its_fault() -> None:
-    event = Event("failed", "paid", error=fault("KEY_MISSING", at=AT, table="paid"))
+    event = Event("query_failed", "paid", error=fault("KEY_MISSING", at=AT, table="paid"))
 
     shape = json.loads(to_json(EventView.of(event)))
 
-    assert shape["kind"] == "failed"
+    assert shape["kind"] == "query_failed"
     assert (shape["fault"]["code"], shape["fault"]["line"]) == ("KEY_MISSING", 7)

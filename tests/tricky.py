@@ -18,9 +18,9 @@ NOW = datetime.now(UTC)
 QUERIES = Path(__file__).parent / "resources" / "queries.sql"
 
 
-def queries() -> list[str]:
-    """Give the queries both engines must answer alike, one a line."""
-    text = QUERIES.read_text().replace("{moment}", f"{NOW - timedelta(hours=36):%Y-%m-%d %H:%M:%S}")
+def queries(moment: datetime = NOW - timedelta(hours=36)) -> list[str]:
+    """Give the queries both engines must answer alike, one a line; one asks as of `moment`."""
+    text = QUERIES.read_text().replace("{moment}", f"{moment:%Y-%m-%d %H:%M:%S}")
     lines = text.splitlines()
     return [line for line in lines if line and not line.startswith("--")]
 

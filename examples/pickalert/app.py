@@ -9,6 +9,7 @@ picked when the watermark has passed its time: a scan that arrives before that s
 """
 
 import random
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
@@ -47,6 +48,8 @@ def events() -> ms.Generator:
         seed=3,
         late=0.01,
         malformed=0.01,
+        # Long enough for the first orders to be overdue.
+        head_start=timedelta(minutes=20),
     )
 
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from millstream.systems.files.settings import FileSink as FileSink
     from millstream.systems.files.source import Files as Files
     from millstream.systems.generator.source import Generator as Generator
-    from millstream.systems.http.source import Http as Http
+    from millstream.systems.http.source import Http as Http, HttpLimits as HttpLimits
     from millstream.systems.kafka.settings import Kafka as Kafka
-    from millstream.systems.log.courier import Log as Log
-    from millstream.systems.mail.courier import Email as Email
+    from millstream.systems.log.settings import Log as Log
+    from millstream.systems.mail.settings import Email as Email
     from millstream.systems.memory.source import Memory as Memory
     from millstream.systems.postgres.settings import Postgres as Postgres
     from millstream.systems.rate.source import Rate as Rate
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from millstream.systems.socket.source import Socket as Socket
     from millstream.systems.sqlite.settings import SQLite as SQLite
     from millstream.systems.table.source import Table as Table
-    from millstream.systems.webhook.courier import Webhook as Webhook
+    from millstream.systems.webhook.settings import Webhook as Webhook
 
 _ROOMS = {
     "App": "app",
@@ -58,14 +58,15 @@ _ROOMS = {
     "Custom": "systems.custom.source",
     "Delta": "systems.delta.source",
     "DeltaPath": "systems.delta.settings",
-    "Email": "systems.mail.courier",
+    "Email": "systems.mail.settings",
     "FileSink": "systems.files.settings",
     "Files": "systems.files.source",
     "Generator": "systems.generator.source",
     "Http": "systems.http.source",
+    "HttpLimits": "systems.http.source",
     "Inbox": "landing.inbox",
     "Kafka": "systems.kafka.settings",
-    "Log": "systems.log.courier",
+    "Log": "systems.log.settings",
     "Memory": "systems.memory.source",
     "Postgres": "systems.postgres.settings",
     "Rate": "systems.rate.source",
@@ -75,7 +76,7 @@ _ROOMS = {
     "Socket": "systems.socket.source",
     "Table": "systems.table.source",
     "Timer": "operators",
-    "Webhook": "systems.webhook.courier",
+    "Webhook": "systems.webhook.settings",
     "absent": "operators",
     "add_columns": "operators",
     "dedup": "operators",

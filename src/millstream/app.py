@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from millstream import check, declare
 from millstream.bind import bind
-from millstream.bind.kind import kinds
-from millstream.declare.cell import execution
-from millstream.declare.file import files_of, read_file
-from millstream.declare.register import Entry, Register
+from millstream.bind.kind import destination_kinds, kinds, store_kinds
+from millstream.declare.notebook import execution
+from millstream.declare.register import Declaration, Register
+from millstream.declare.sql_file import Kinds, files_of, read_file
 from millstream.errors import (
     Location,
     MillstreamError,
@@ -23,7 +23,8 @@ from millstream.errors import (
     raise_faults,
     relative,
 )
-from millstream.model.graph import Graph
+from millstream.model.graph import KEEP_VERSIONS, Graph
+from millstream.model.reaction import Reaction
 from millstream.serve.lookup import Lookups
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.bind import Bound
+    from millstream.bind import BoundApp
     from millstream.declare import (
         AlertOptions,
         ServeOptions,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
+    from millstream.model.destination import Destination
     from millstream.run.application import ApplicationRun
     from millstream.settings.profile import Profile
     from millstream.views.preview import Preview
@@ -65,6 +67,8 @@ class RunOptions(TypedDict, total=False):
     exclude: Sequence[str]
     takeover: bool
     fail_fast: bool
+    maintain: bool
+    """Whether the run maintains its tables, without being asked to."""
 
 
 class App:
@@ -73,19 +77,25 @@ class App:
     The decorators return the function unchanged, so that a test may call it with any DataFrame.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - an app has the settings it has
         self,
         name: str,
         *,
         home: str | Path | None = None,
         master: str | None = None,
         trigger: str | None = None,
+        batch: str | None = None,
+        notify: Destination | Sequence[Destination] = (),
+        keep_versions: str | None = None,
     ) -> None:
-        self.name, self._trigger = name, trigger
+        self.name, self._trigger, self._batch = name, trigger, batch
+        self._notify = tuple(notify) if isinstance(notify, list | tuple) else (notify,)
+        self._reactions: dict[str, Reaction] = {}
         self.at = declare.location_of_caller()
         in_code = f"code ({self.at})"
         self._home = Setting(str(home), in_code) if home else None
         self._master = Setting(master, in_code) if master else None
+        self._keep_versions = Setting(keep_versions, in_code) if keep_versions else None
         self._folder = Path(self.at.file).absolute().parent
         self._profile: Profile | None = None
         self._register = Register()
@@ -138,6 +148,20 @@ class App:
         """Declare a query whose rows are sent to someone, each once in its outbox."""
         return self._decorated(function, declare.alert_of, options)
 
+    def on(self, *kinds: str) -> Callable[[Function], Function]:
+        """Declare a function that is called with each event of these kinds, in the driver.
+
+        It runs beside the queries; what it raises is reported, and stops nothing.
+        """
+
+        def declared(function: Function) -> Function:
+            # In a notebook, a function that is defined again takes the place of the earlier one.
+            at = declare.location_of(function)
+            self._reactions[function.__qualname__] = Reaction(kinds, function, at)
+            return function
+
+        return declared
+
     def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
         """Declare a table by a query; the names after FROM are what it reads."""
         at = declare.location_of_caller()
@@ -162,7 +186,7 @@ class App:
         return self._profile
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> BoundApp:
         """What is declared so far, as the profile would have it."""
         return bind(self._register.datasets, self.profile)
 
@@ -173,7 +197,7 @@ class App:
         """
         at = declare.location_of_caller()
         beside = Path(at.file).parent if Path(at.file).is_file() else Path()
-        self.take_in(beside / folder, at)
+        self.declare_folder(beside / folder, at)
 
     @property
     def graph(self) -> Graph:
@@ -252,7 +276,7 @@ class App:
         Raises:
             UNKNOWN_DATASET: The app declares no such dataset.
             NOT_SERVED: The answer is in no store.
-            LOOKUP_REFUSED: Other columns are given than those of the key.
+            LOOKUP_REFUSED: The columns are not those of the key.
             LOOKUP_VALUE: A value can be none of its column's.
             StoreUnreachableError: The store does not answer, not even when it is connected again.
         """
@@ -278,10 +302,10 @@ class App:
             MillstreamError: It, or something it is made from, is wrong or cannot be read.
         """
         from millstream.trial.preview import try_out
-        from millstream.trial.sample import Bounds
+        from millstream.trial.sample import SampleBounds
         from millstream.views.preview import Preview
 
-        bounds = Bounds(rows=rows, sample=sample, fresh=fresh)
+        bounds = SampleBounds(rows=rows, sample=sample, fresh=fresh)
         raise_faults(self._faults_of(name))
         home = self.home()
         home.verify(self.name)
@@ -318,30 +342,31 @@ class App:
 
         return read_state(self._connect()(), self.home(), name)
 
-    def home(self, given: str | Path | None = None) -> Home:
+    def home(self, path: str | Path | None = None) -> Home:
         """The folder this app is deployed in: once it has run, the one it ran in last."""
         from millstream.lake.home import Home
 
-        if given is None and self._deployed is not None:
+        if path is None and self._deployed is not None:
             return self._deployed
         raise_faults(self.profile.faults)
-        said = self.profile.home
-        return Home.at(resolve_home(given, app=self.name, profile=said, code=self._home).value)
+        in_profile = self.profile.home
+        return Home.at(resolve_home(path, app=self.name, profile=in_profile, code=self._home).value)
 
-    def master(self, given: str | None = None) -> str:
+    def master(self, url: str | None = None) -> str:
         """The Spark master this app runs on."""
-        return resolve_master(given, profile=self.profile.master, code=self._master).value
+        return resolve_master(url, profile=self.profile.master, code=self._master).value
 
     def settings(
         self, *, home: str | Path | None = None, master: str | None = None
     ) -> Mapping[str, Setting]:
         """Every value that decides where and how this app runs, and where it came from."""
-        from millstream.bind.account import account
+        from millstream.bind.all_settings import all_settings
 
-        said = self.profile
-        where = resolve_home(home, app=self.name, profile=said.home, code=self._home)
-        runs_on = resolve_master(master, profile=said.master, code=self._master)
-        return account(self.bound, said, home=where, master=runs_on)
+        profile = self.profile
+        where = resolve_home(home, app=self.name, profile=profile.home, code=self._home)
+        runs_on = resolve_master(master, profile=profile.master, code=self._master)
+        app = {"home": where, "master": runs_on, "keep_versions": self._kept_versions}
+        return all_settings(self.bound, profile, app)
 
     def open(self, options: RunOptions, **watchers: Any) -> ApplicationRun:
         """Lock the home, start Spark and open every query; nothing runs yet."""
@@ -358,9 +383,12 @@ class App:
             self.graph,
             self._deployed,
             connect=self._connect(options.get("master")),
-            options=options,
+            options={**options, "settings": self._settings_of(options)},
             **watchers,
         )
+
+    def _settings_of(self, options: RunOptions) -> Mapping[str, Setting]:
+        return self.settings(home=options.get("home"), master=options.get("master"))
 
     def raise_faults(self, *, places: bool = True) -> None:
         """Raise if anything is wrong with the declarations.
@@ -370,8 +398,22 @@ class App:
         """
         raise_faults(self._faults(places=places))
 
-    def _graph_of(self, bound: Bound) -> Graph:
-        return Graph(self.name, bound.declared, self._trigger)
+    def _graph_of(self, bound: BoundApp) -> Graph:
+        return Graph(
+            self.name,
+            bound.declared,
+            self._trigger,
+            self._batch,
+            reactions=tuple(self._reactions.values()),
+            notify=self._notify,
+            at=self.at,
+            keep_versions=self._kept_versions.value,
+        )
+
+    @property
+    def _kept_versions(self) -> Setting:
+        default = Setting(KEEP_VERSIONS, "default")
+        return self.profile.keep_versions or self._keep_versions or default
 
     def _connect(self, master: str | None = None) -> Callable[..., SparkSession]:
         from millstream.spark.session import open_session
@@ -405,23 +447,24 @@ class App:
         except Exception as error:
             self._died_of = error
 
-    def take_in(self, folder: Path, at: Location) -> None:
-        """Declare what the SQL files of a folder say."""
+    def declare_folder(self, folder: Path, at: Location) -> None:
+        """Declare the datasets of the SQL files of a folder."""
         files, cell = files_of(folder), execution()
+        known = Kinds(kinds(), store_kinds(), destination_kinds())
         if not files:
             missing = fault("NO_SQL_FILES", at=at, folder=relative(str(folder)))
-            self._enter(Entry(str(folder), None, (missing,), cell))
+            self._enter(Declaration(str(folder), None, (missing,), cell))
         for file in files:
-            read = read_file(file, kinds())
-            self._enter(Entry(read.name, read.dataset, tuple(read.faults), cell))
+            read = read_file(file, known)
+            self._enter(Declaration(read.name, read.dataset, tuple(read.faults), cell))
 
     def _follows(self, error: MillstreamError) -> bool:
-        """Tell whether a fault is there only because of one that was found before."""
+        """Return whether a fault is only the consequence of one found before."""
         is_unmade = error.code == "UNKNOWN_INPUT" and error.facts["name"] in self._register.refused
         return is_unmade or error.code == "EMPTY_APP"
 
     def _faults_of(self, name: str) -> tuple[MillstreamError, ...]:
-        """Say what is wrong with a dataset, or with anything that it is made from."""
+        """Return what is wrong with a dataset, or with anything upstream of it."""
         bound = self.bound
         graph, refused = Graph(self.name, bound.declared), self._register.refused
         if name not in graph.datasets and name not in refused:
@@ -455,12 +498,12 @@ class App:
         return register if function is None else register(function)
 
     def _declare(self, name: str, make: Callable[[], Dataset]) -> None:
-        self._enter(Entry.of(name, make, execution()))
+        self._enter(Declaration.of(name, make, execution()))
 
-    def _enter(self, entry: Entry) -> None:
+    def _enter(self, entry: Declaration) -> None:
         self._register.enter(entry)
         if self.is_running and entry.dataset is not None:
             self._for_next_start.append(entry.name)
-            told = f"{self.name!r} runs: {entry.name!r} as declared here is for its next start"
+            message = f"{self.name!r} runs: {entry.name!r} as declared here is for its next start"
             at = entry.dataset.at
-            warnings.warn_explicit(told, UserWarning, at.file, at.line)
+            warnings.warn_explicit(message, UserWarning, at.file, at.line)

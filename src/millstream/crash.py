@@ -1,4 +1,4 @@
-"""Named points of the commit path where a driver can be made to die, to prove that nothing is lost.
+"""Named points of the commit path where a test can kill a driver, to prove that nothing is lost.
 
 A test in the same process arms a home with a function that raises; a driver of its own process is
 armed by its environment and is killed there, as by a power cut.
@@ -31,17 +31,26 @@ POINTS = {
     "store_commit": "one store has the batch; those after it have not",
     "sink_commit": "the table has the batch; the commit log of Spark has not",
 }
-"""Every point, in the order a batch comes by them, and what is true there."""
+"""Every point, in the order in which a batch reaches them, and what is true there."""
 
 DELIVERY_POINTS = {
-    "alert_taken": "the rows of the outbox are noted for delivery; nobody was told",
+    "alert_taken": "the rows of the outbox are noted for delivery; nothing is sent",
+    "alert_begun": "the fence is checked; a notice is about to be sent",
     "alert_sent": "a destination has a notice; nothing in the home says so",
     "alert_told": "it is noted that a destination has a notice; others may not have it",
 }
-"""Those that the delivery of alerts comes by, after the batch."""
+"""Points that the delivery of alerts reaches, after the batch."""
+
+MAINTENANCE_POINTS = {
+    "files_rewritten": "compacted files lie in the folder of the table; no commit names them",
+    "rewrite_commit": "the table has the compacted files; those that they replace are still there",
+    "history_closed": "no reader can begin at an old version; nothing of it is deleted",
+    "old_files_deleted": "the files of old versions are deleted; commits still name them",
+}
+"""Points that maintenance reaches, beside the batches."""
 
 OF_STORES = ("store_written", "store_commit")
-"""Those that only a query into stores comes by."""
+"""Points that only a query into stores reaches."""
 
 VARIABLE = "MILLSTREAM_CRASH_AT"
 """Names where a driver is to die: `point`, `point:query` or `point:query:batch`."""
@@ -50,7 +59,7 @@ _armed: dict[Path, Act] = {}
 
 
 def reach(point: str, home: Path, query: str, batch: int = -1) -> None:
-    """Come by a point: nothing happens, unless somebody wants the driver to die here."""
+    """Mark that a point is reached; kills the driver if a test has armed this point."""
     if act := _armed.get(home):
         act(point, query, batch)
     if place := os.environ.get(VARIABLE):
@@ -59,7 +68,7 @@ def reach(point: str, home: Path, query: str, batch: int = -1) -> None:
 
 @contextmanager
 def armed(home: Path, act: Act) -> Iterator[None]:
-    """Call a function whenever a driver of this process comes by a point of this home."""
+    """Call a function whenever a driver of this process reaches a point of this home."""
     _armed[home] = act
     try:
         yield
@@ -67,10 +76,10 @@ def armed(home: Path, act: Act) -> Iterator[None]:
         del _armed[home]
 
 
-def hold_to_points(point: str) -> None:
+def check_point(point: str) -> None:
     """Refuse the name of a point that does not exist."""
-    if point not in POINTS and point not in DELIVERY_POINTS:
-        known = (*POINTS, *DELIVERY_POINTS)
+    known = (*POINTS, *DELIVERY_POINTS, *MAINTENANCE_POINTS)
+    if point not in known:
         raise fault(
             "UNKNOWN_CRASH_POINT", point=point, nearest=closest(point, known), known=listed(known)
         )
@@ -78,6 +87,6 @@ def hold_to_points(point: str) -> None:
 
 def _kill_at(place: str, point: str, query: str, batch: int) -> None:
     wanted = place.split(":")
-    hold_to_points(wanted[0])
+    check_point(wanted[0])
     if wanted == [point, query, str(batch)][: len(wanted)]:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def load(path: str, profile: str | None = None) -> App:
-    """Find the App of a file, given as `file.py` or `file.py:name`, or of a folder.
+    """Find the App of a file, named as `file.py` or `file.py:name`, or of a folder.
 
     A folder is the app of its `app.py`, or of its SQL files if it has none. Its profile is chosen.
 
@@ -55,8 +55,9 @@ def load(path: str, profile: str | None = None) -> App:
 def _of_folder(folder: Path, profile: str | None) -> App:
     from millstream.app import App
 
+    _import_from(str(folder))
     app = App(folder.name)
-    app.take_in(folder, Location(relative(str(folder)), 1))
+    app.declare_folder(folder, Location(relative(str(folder)), 1))
     app.choose(profile, beside=folder)
     return app
 
@@ -97,9 +98,9 @@ def _only(file: Path, name: str | None, module: ModuleType) -> App:
 
 
 def find_home(
-    path: str | None, given: str | Path | None = None, profile: str | None = None
+    path: str | None, home_path: str | Path | None = None, profile: str | None = None
 ) -> Home:
-    """Find the home of an app file, without running the file if it says it plainly.
+    """Find the home of an app file, without running the file if its name and home are plain text.
 
     Raises:
         APP_FILE_MISSING: There is no such file.
@@ -107,39 +108,39 @@ def find_home(
     """
     from millstream.lake.home import Home
 
-    if path is None and given is not None:
-        return Home.at(given)
+    if path is None and home_path is not None:
+        return Home.at(home_path)
     file, name = _split(path or DEFAULT_FILE)
     if file.is_dir():
-        return _of_folder(file, profile).home(given)
-    if (said := _said_plainly(file, name)) is None:
-        return load(path or DEFAULT_FILE, profile).home(given)
+        return _of_folder(file, profile).home(home_path)
+    if (literals := _literal_arguments(file, name)) is None:
+        return load(path or DEFAULT_FILE, profile).home(home_path)
     chosen = read_profile(file.parent, profile)
     raise_faults(chosen.faults)
-    code = Setting(said["home"], "code") if said.get("home") else None
-    found = resolve_home(given, app=said["name"], profile=chosen.home, code=code)
+    code = Setting(literals["home"], "code") if literals.get("home") else None
+    found = resolve_home(home_path, app=literals["name"], profile=chosen.home, code=code)
     return Home.at(found.value)
 
 
 def find_deployed(
-    path: str | None, given: str | Path | None, profile: str | None = None
+    path: str | None, home_path: str | Path | None, profile: str | None = None
 ) -> tuple[Home, Graph | None]:
     """Find what an app file declares and where it is deployed, without Spark.
 
-    A home that is given without an app file is taken for itself; nothing is known of the app then.
+    With a home and no app file, nothing is known of the app.
 
     Raises:
         MillstreamError: The app is wrong, or the home is another's.
     """
     from millstream.lake.home import Home
 
-    if path is None and given is not None:
-        home = Home.at(given)
+    if path is None and home_path is not None:
+        home = Home.at(home_path)
         home.verify_in_use()
         return home, None
     app = load(path or DEFAULT_FILE, profile)
     app.raise_faults()
-    home = app.home(given)
+    home = app.home(home_path)
     home.verify(app.name)
     return home, app.graph
 
@@ -166,18 +167,13 @@ def _split(path: str) -> tuple[Path, str | None]:
 
 
 def _has_sql(folder: Path) -> bool:
-    from millstream.declare.file import files_of
+    from millstream.declare.sql_file import files_of
 
     return bool(files_of(folder))
 
 
 def _import(file: Path) -> ModuleType:
-    folder = str(file.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-        # Modules beside the app are imported by Python workers too.
-        known = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join((folder, known)) if known else folder
+    _import_from(str(file.parent))
     digest = hashlib.sha256(str(file).encode()).hexdigest()[:8]
     spec = importlib.util.spec_from_file_location(f"millstream_app_{file.stem}_{digest}", file)
     assert spec is not None
@@ -188,28 +184,36 @@ def _import(file: Path) -> ModuleType:
     except MillstreamError as error:
         raise error.located(_line(file, error) or Location(str(file), 1)) from error.__cause__
     except (Exception, SystemExit) as error:
-        cause = error.msg if isinstance(error, SyntaxError) else error
-        told = f"{type(error).__name__}: {cause}"
+        message = error.msg if isinstance(error, SyntaxError) else error
+        cause = f"{type(error).__name__}: {message}"
         at, shown = _line(file, error), relative(str(file))
-        instead = f"mend the file; `python {shown}` shows the whole trace"
-        if "SESSION_OR_CONTEXT_NOT_EXISTS" in told:
+        instead = f"correct the file; `python {shown}` shows the whole trace"
+        if "SESSION_OR_CONTEXT_NOT_EXISTS" in cause:
             instead = (
                 "Spark starts after the file is read: move the line into the function of a "
                 "dataset; a UDF may stay if its type is an object such as StringType()"
             )
-        raise fault("APP_FILE", at=at, file=shown, cause=told, instead=instead) from error
+        raise fault("APP_FILE", at=at, file=shown, cause=cause, instead=instead) from error
     return module
 
 
+def _import_from(folder: str) -> None:
+    """Have the modules beside an app imported, by Python workers too."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join((folder, known)) if known else folder
+
+
 def _pickle_by_value(module: ModuleType) -> None:
-    """Have the functions of an app file travel whole: no worker can import it by name."""
+    """Pickle the functions of an app file by value: no worker can import it by name."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def _line(file: Path, error: BaseException) -> Location | None:
-    """Say which line of the user's an error comes from."""
+    """Return the line of the app file that an error comes from."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(relative(error.filename), error.lineno or 1)
     frames = traceback.extract_tb(error.__traceback__)
@@ -217,7 +221,7 @@ def _line(file: Path, error: BaseException) -> Location | None:
     return Location(relative(str(file)), lines[-1] or 1) if lines else None
 
 
-def _said_plainly(file: Path, name: str | None) -> Mapping[str, str] | None:
+def _literal_arguments(file: Path, name: str | None) -> Mapping[str, str] | None:
     """Read the name and home of the only App of a file, if both are written as plain text."""
     try:
         tree = ast.parse(file.read_bytes())
@@ -226,11 +230,11 @@ def _said_plainly(file: Path, name: str | None) -> Mapping[str, str] | None:
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and _is_app(n.func)]
     if name is not None or len(calls) != 1 or len(calls[0].args) != 1:
         return None
-    said = {"name": calls[0].args[0]}
-    said |= {k.arg or "**": k.value for k in calls[0].keywords if k.arg != "master"}
-    values = {key: v.value for key, v in said.items() if isinstance(v, ast.Constant)}
+    literals = {"name": calls[0].args[0]}
+    literals |= {k.arg or "**": k.value for k in calls[0].keywords if k.arg != "master"}
+    values = {key: v.value for key, v in literals.items() if isinstance(v, ast.Constant)}
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
-    return texts if texts.keys() == said.keys() else None
+    return texts if texts.keys() == literals.keys() else None
 
 
 def _is_app(function: ast.expr) -> bool:

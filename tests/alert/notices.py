@@ -67,7 +67,12 @@ class Scene:
         """Start a driver that is later than all before."""
         self.epochs += 1
         deliverer = Deliverer(
-            "shop", self.home, self.epochs, hold=hold, tell=self.events.append, now=lambda: self.at
+            "shop",
+            self.home,
+            self.epochs,
+            hold=hold,
+            report=self.events.append,
+            now=lambda: self.at,
         )
         deliverer.add(told, "at")
         return deliverer

@@ -10,11 +10,11 @@ from tests.alert.notices import NOTICE
 
 from millstream.alert.deliveries import FILE, Deliveries, Silence
 from millstream.alert.notice import Identity
-from millstream.alert.outbox import News, Position
+from millstream.alert.outbox import NewRows, Position
 from millstream.errors import OvertakenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from millstream.alert.deliveries import Due
@@ -43,7 +43,7 @@ def deliveries(tmp_path: Path) -> Iterator[Deliveries]:
 def enter(deliveries: Deliveries, alert: str, count: int) -> None:
     rows = tuple({"order": f"o{n}"} for n in range(count))
     identity = Identity("shop", alert, ("order",))
-    news = News(rows, Position("t", 0), is_whole=False)
+    news = NewRows(rows, Position("t", 0), is_whole=False)
     deliveries.enter(identity, news, ["webhook", "log"], now=10.0)
 
 
@@ -155,10 +155,10 @@ def content_of(folder: Path) -> list[str]:
         lambda stale, due: enter(stale, "unpicked", 5),
         lambda stale, due: stale.note(due, "log", "delivered"),
         lambda stale, due: stale.name_destinations("unpicked", ["another"]),
-        lambda stale, due: stale.keep_to(()),
-        lambda stale, due: stale.hold(),
+        lambda stale, due: stale.drop_all_but(()),
+        lambda stale, due: stale.check_fence(),
     ],
-    ids=["enter", "note", "name_destinations", "keep_to", "hold"],
+    ids=["enter", "note", "name_destinations", "drop_all_but", "check_fence"],
 )
 def test_a_driver_that_was_overtaken_changes_nothing_whatever_it_asks_for(
     deliveries: Deliveries,
@@ -187,4 +187,70 @@ def test_a_driver_with_a_lower_epoch_does_not_take_the_deliveries(tmp_path: Path
             Deliveries(tmp_path, epoch=1)
 
         assert content_of(tmp_path) == before
-        later.hold()
+        later.check_fence()
+
+
+def test_a_notice_is_due_at_its_time_and_not_before(deliveries: Deliveries) -> None:
+    enter(deliveries, "unpicked", 1)
+    due = deliveries.due("unpicked", "log", 10.0)
+    assert due is not None
+
+    deliveries.note(due, "log", "pending", next_at=60.0)
+
+    assert deliveries.due("unpicked", "log", 59.9) is None
+    assert deliveries.due("unpicked", "log", 60.0) is not None
+
+
+def test_rows_that_cannot_be_entered_leave_nothing(deliveries: Deliveries) -> None:
+    identity, nowhere = Identity("shop", "unpicked", ("order",)), [None]
+    news = NewRows(({"order": "o1"},), Position("t", 0), is_whole=False)
+
+    with pytest.raises(sqlite3.IntegrityError):
+        deliveries.enter(identity, news, nowhere, now=10.0)  # type: ignore[arg-type]
+
+    assert deliveries.position("unpicked") is None
+    assert deliveries.enter(identity, news, ["log"], now=10.0) == 1
+    [entry], [entered] = identity.entries(news.rows), deliveries.listed()
+    assert entered.notice.id == identity.id_of(entry, 1)
+
+
+def test_nobody_takes_over_between_the_look_at_the_fence_and_the_record(
+    deliveries: Deliveries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = 0
+    check = deliveries._check_fence
+
+    def look(found: Sequence[tuple[int, str]]) -> None:
+        nonlocal looked
+        check(found)
+        with (
+            closing(sqlite3.connect(tmp_path / FILE, 0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        looked += 1
+
+    monkeypatch.setattr(deliveries, "_check_fence", look)
+    enter(deliveries, "unpicked", 1)
+    due = deliveries.due("unpicked", "log", 10.0)
+    assert due is not None
+    deliveries.note(due, "log", "delivered")
+    deliveries.drop_all_but([])
+
+    assert looked == 3
+
+
+def test_a_destination_that_is_gone_concerns_no_other_alert(deliveries: Deliveries) -> None:
+    for alert in ("unpicked", "late"):
+        deliveries.name_destinations(alert, ["webhook a", "log b"])
+        enter(deliveries, alert, 1)
+
+    deliveries.name_destinations("late", ["log b"])
+
+    states = {(each.notice.alert, each.destination): each.state for each in deliveries.listed()}
+    assert states == {
+        ("unpicked", "webhook"): "pending",
+        ("unpicked", "log"): "pending",
+        ("late", "webhook"): "dead",
+        ("late", "log"): "pending",
+    }

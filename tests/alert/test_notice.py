@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ from tests.alert.notices import moment, row
 
 from millstream.alert.deliveries import Deliveries
 from millstream.alert.notice import Identity
-from millstream.alert.outbox import News, Position
+from millstream.alert.outbox import NewRows, Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ def entered(
 ) -> set[str]:
     deliveries = Deliveries(folder, epoch=1)
     for version, rows in enumerate(batches):
-        news = News(tuple(rows), Position("t", version), is_whole=False)
+        news = NewRows(tuple(rows), Position("t", version), is_whole=False)
         deliveries.enter(identity, news, ["log"], now=0)
     ids = [delivery.notice.id for delivery in deliveries.listed()]
     deliveries.close()
@@ -44,13 +45,15 @@ def test_rows_that_are_alike_are_alerts_of_their_own_and_keep_their_numbers(tmp_
     assert once.isdisjoint(of_another)
 
 
-def test_of_the_rows_in_one_stretch_of_the_cooldown_one_is_told(tmp_path: Path) -> None:
+def test_of_the_rows_in_one_window_of_the_cooldown_one_is_sent(tmp_path: Path) -> None:
     identity = Identity("shop", "unpicked", ("order",), TEN_MINUTES, "at")
     rows = [row("o1", "12:00:00"), row("o1", "12:09:59"), row("o2", "12:01:00"),
             row("o1", "12:10:00")]  # fmt: skip
 
     deliveries = Deliveries(tmp_path, epoch=1)
-    deliveries.enter(identity, News(tuple(rows), Position("t", 0), is_whole=False), ["log"], now=0)
+    deliveries.enter(
+        identity, NewRows(tuple(rows), Position("t", 0), is_whole=False), ["log"], now=0
+    )
 
     told = [(d.notice.about, d.notice.event_time, d.repeats) for d in deliveries.listed()]
     assert told == [
@@ -73,7 +76,7 @@ def test_a_cooldown_goes_by_the_end_of_a_window_too() -> None:
     assert slots[3] is None
 
 
-def test_numbers_that_json_does_not_have_are_told_by_name_and_are_not_null() -> None:
+def test_numbers_that_json_does_not_have_are_sent_by_name_and_are_not_null() -> None:
     identity = Identity("shop", "odd", ("n",), TEN_MINUTES, "at")
     at = moment("12:00:00")
     values = [float("nan"), float("inf"), float("-inf"), None]
@@ -110,3 +113,30 @@ def test_which_alerts_there_are_depends_on_the_rows_alone(
     assert in_one == in_two
     if not is_cooled:
         assert len(in_one) == len(rows)
+
+
+def test_an_id_is_of_one_app_one_alert_and_one_content_in_any_order_of_columns() -> None:
+    identities = [Identity(app, alert) for app in ("shop", "depot") for alert in ("late", "lost")]
+    [one], [other] = (
+        [*identities[0].entries([row])] for row in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    )
+
+    ids = {identity.id_of(entry, 1) for identity in identities for entry in (one, other)}
+
+    assert one.content == other.content
+    assert len(ids) == len(identities)
+
+
+def test_a_time_without_a_zone_is_in_utc_wherever_the_driver_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    identity = Identity("shop", "late", ("order",), TEN_MINUTES, "at")
+    naive = {"order": "o1", "at": moment("12:00:00").replace(tzinfo=None)}
+    with monkeypatch.context() as abroad:
+        abroad.setenv("TZ", "America/New_York")
+        time.tzset()
+        [entry] = identity.entries([naive])
+    time.tzset()
+
+    [known] = identity.entries([row("o1")])
+    assert (entry.event_time, entry.slot) == (known.event_time, known.slot)

@@ -18,7 +18,7 @@ def test_what_python_can_take_is_given_as_it_is() -> None:
     assert objects_of(rows) == (rows.to_pylist(), False)
 
 
-def test_bytes_that_are_no_text_are_told_wherever_they_are() -> None:
+def test_bytes_that_are_no_text_are_sent_wherever_they_are() -> None:
     odd = text_of(b"o1", b"o\xff")
     inside = pa.StructArray.from_arrays([odd], ["name"])
     ends: Any = pa.array([0, 1, 2], pa.int32())
@@ -41,7 +41,7 @@ def test_bytes_that_are_no_text_are_told_wherever_they_are() -> None:
         }
 
 
-def test_times_beyond_those_of_python_are_told_as_text() -> None:
+def test_times_beyond_those_of_python_are_sent_as_text() -> None:
     of_2024 = datetime(2024, 5, 1, tzinfo=UTC)
     micros = [int(of_2024.timestamp()) * 1_000_000, 253402300800000000]
     rows = pa.table(

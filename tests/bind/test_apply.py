@@ -17,7 +17,7 @@ from millstream.settings.profile import read_profile
 from millstream.systems.delta.source import Delta
 from millstream.systems.files.source import Files
 from millstream.systems.generator.source import Generator
-from millstream.systems.http.source import Http
+from millstream.systems.http.source import Http, HttpLimits
 from millstream.systems.kafka.settings import Kafka
 from millstream.systems.memory.source import Memory
 from millstream.systems.postgres.settings import Postgres
@@ -25,7 +25,7 @@ from millstream.systems.socket.source import Socket
 from millstream.systems.sqlite.settings import SQLite
 
 if TYPE_CHECKING:
-    from millstream.bind import Bound
+    from millstream.bind import BoundApp
 
 SCHEMA = "id BIGINT, at TIMESTAMP"
 IN_CODE = Files("in", format="csv", schema=SCHEMA, csv=CsvOptions(sep=";"))
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def bound(text: str, orders: Source | None = None) -> Bound:
+def bound(text: str, orders: Source | None = None) -> BoundApp:
     """Apply a default profile to an app with a source `orders` and a table that reads it."""
     Path("millstream.toml").write_text(text)
     orders = orders or source("orders", connector=IN_CODE, event_time="at", watermark="1 hour")
@@ -104,11 +104,13 @@ def test_tables_in_a_connector_are_read() -> None:
 
 
 def test_a_source_of_the_code_is_served_over_http_or_read_from_a_socket() -> None:
-    http = orders_of('[profile.default.sources.orders]\nkind = "http"\nport = 8080\n')
+    said = 'kind = "http"\nport = 8080\nlimits.connections = 9\nlimits.body_timeout = "3 s"\n'
+    http = orders_of(f"[profile.default.sources.orders]\n{said}")
     said = 'kind = "socket"\nhost = "mill"\nport = 9999\nformat = "json"\n'
     socket = orders_of(f"[profile.default.sources.orders]\n{said}")
 
-    assert http.connector == Http(8080, schema=SCHEMA)
+    limits = HttpLimits(connections=9, body_timeout=timedelta(seconds=3))
+    assert http.connector == Http(8080, schema=SCHEMA, limits=limits)
     assert socket.connector == Socket("mill", 9999, format="json", schema=SCHEMA)
 
 
@@ -163,8 +165,10 @@ def test_every_fault_of_a_source_is_told() -> None:
     assert faults_of(keys) == [
         "[UNKNOWN_KEY] 'topc' is no key of 'sources.orders'\n"
         "  at:  millstream.toml:3\n"
-        "  fix: did you mean 'topic'? keys are avro, bootstrap_servers, delete_when, "
-        "envelope, format, key, kind, options, starting_offsets, topic",
+        "  fix: did you mean 'topic'? keys are avro, batch, behind, bootstrap_servers, csv, "
+        "delete_when, envelope, event_time, failed_rows, format, formats, freshness, keep, "
+        "keep_versions, key, kind, lenient, live, options, parse, pattern, rename, rest, "
+        "starting_offsets, topic, trigger, watermark",
         "[VALUE_REFUSED] 'sources.orders.format' is 3 (an integer)\n"
         "  at:  millstream.toml:4\n"
         "  fix: write a text",
@@ -176,8 +180,10 @@ def test_every_fault_of_a_source_is_told() -> None:
         "  fix: write a table",
         "[UNKNOWN_KEY] 'schema' is no key of 'sources.orders'\n"
         "  at:  millstream.toml:7\n"
-        "  fix: keys are avro, bootstrap_servers, delete_when, envelope, format, key, kind, "
-        "options, starting_offsets, topic",
+        "  fix: keys are avro, batch, behind, bootstrap_servers, csv, delete_when, envelope, "
+        "event_time, failed_rows, format, formats, freshness, keep, keep_versions, key, kind, "
+        "lenient, live, options, parse, pattern, rename, rest, starting_offsets, topic, trigger, "
+        "watermark",
         "[KEY_REQUIRED] source 'orders' has kind 'kafka' and no 'topic'\n"
         "  at:  millstream.toml:2\n"
         "  fix: add it: topic = …",
@@ -254,7 +260,7 @@ def test_spark_settings_that_break_exactly_once_are_refused_by_name() -> None:
         "  at:  millstream.toml:2\n"
         "  fix: leave it out",
         "[SPARK_SETTING_REFUSED] 'spark.sql.files.ignoreMissingFiles' cannot be set: "
-        "rows would be lost without a word\n"
+        "rows would be lost without an error\n"
         "  at:  millstream.toml:3\n"
         "  fix: leave it out",
     ]
@@ -270,7 +276,7 @@ def test_a_secret_cannot_be_where_the_command_line_would_show_it() -> None:
     )
 
 
-def serving(tmp_path: Path, toml: str) -> Bound:
+def serving(tmp_path: Path, toml: str) -> BoundApp:
     (tmp_path / "millstream.toml").write_text(toml)
     sink = SQLite("visits.db", table="counted", key="page", delete_when="n = 0")
     serve = Serve("by_page", ("views",), lambda views: views, Location("app.py", 9), (sink,))
@@ -323,3 +329,153 @@ def test_what_is_wrong_with_a_store_of_a_profile_is_told(
     [serve] = bound.declared
     assert isinstance(serve, Serve)
     assert isinstance(serve.to[0], SQLite)
+
+
+def test_a_source_bound_elsewhere_keeps_rename_unless_the_profile_has_its_own() -> None:
+    in_code = source("orders", connector=Kafka("t", schema=SCHEMA, rename={"@timestamp": "at"}))
+    elsewhere = '[profile.default.sources.orders]\nkind = "files"\npath = "in"\n'
+    its_own = 'rename = { "time.of.order" = "at" }\n'
+
+    kept, said = orders_of(elsewhere, in_code), orders_of(elsewhere + its_own, in_code)
+
+    assert kept.connector == Files("in", schema=SCHEMA, rename={"@timestamp": "at"})
+    assert said.connector == Files("in", schema=SCHEMA, rename={"time.of.order": "at"})
+
+
+def test_a_profile_says_when_datasets_run_and_whether_a_source_is_landed() -> None:
+    text = """
+[profile.default.sources.orders]
+live = true
+trigger = "realtime"
+[profile.default.tables.paid]
+trigger = "30 seconds"
+"""
+
+    result = bound(text)
+
+    orders, paid = result.declared
+    assert result.faults == ()
+    assert isinstance(orders, Source)
+    assert (orders.live, orders.trigger, orders.connector) == (True, "realtime", IN_CODE)
+    assert paid == replace(table("paid", "orders"), trigger="30 seconds")
+
+
+def test_a_source_may_be_bound_elsewhere_and_run_otherwise_at_once() -> None:
+    orders = orders_of(
+        '[profile.default.sources.orders]\nkind = "kafka"\ntopic = "o"\ntrigger = "5 seconds"'
+    )
+
+    assert isinstance(orders.connector, Kafka)
+    assert (orders.connector.topic, orders.trigger) == ("o", "5 seconds")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            '[profile.default.sources.orders]\ntrigger = "soon"',
+            "[VALUE_REFUSED] 'sources.orders.trigger' is 'soon'\n  at:  millstream.toml:2\n"
+            '  fix: write one of "default", "once"',
+        ),
+        (
+            '[profile.default.sources.orders]\nlive = "yes"',
+            "[VALUE_REFUSED] 'sources.orders.live' is 'yes'\n  at:  millstream.toml:2\n"
+            "  fix: write true or false",
+        ),
+        (
+            '[profile.default.tables.paid]\nmode = "update"',
+            "[UNKNOWN_KEY] 'mode' is no key of 'tables.paid'\n  at:  millstream.toml:2\n"
+            "  fix: keys are batch, behind, failed_rows, freshness, keep_quarantined, "
+            "keep_versions, trigger",
+        ),
+        (
+            "[profile.default.sources.orders]\nlife = true",
+            "[UNKNOWN_KEY] 'life' is no key of 'sources.orders'\n  at:  millstream.toml:2\n"
+            "  fix: did you mean 'live'? ",
+        ),
+        (
+            '[profile.default.tables.pade]\ntrigger = "once"',
+            "[UNKNOWN_SOURCE] table 'pade' is bound, but the app does not declare it\n",
+        ),
+    ],
+)
+def test_what_is_wrong_with_how_a_dataset_runs_is_refused(text: str, found: str) -> None:
+    [fault] = bound(text).faults
+
+    assert str(fault).startswith(found)
+
+
+def test_formats_of_a_profile_are_a_text_or_several() -> None:
+    in_code = source("orders", connector=Files("in", schema=SCHEMA))
+    section = "[profile.default.sources.orders]\n"
+
+    one = orders_of(section + 'formats = { at = "epoch_ms" }\n', in_code)
+    several = orders_of(section + 'formats.at = ["iso", "epoch_ms"]\n', in_code)
+
+    assert one.connector == Files("in", schema=SCHEMA, formats={"at": "epoch_ms"})
+    assert several.connector == Files("in", schema=SCHEMA, formats={"at": ("iso", "epoch_ms")})
+
+
+def test_a_profile_says_how_fields_become_columns() -> None:
+    schema = "id BIGINT, at TIMESTAMP, agent STRING, ip STRING, more MAP<STRING, STRING>"
+    in_code = source("orders", connector=Files("in", schema=schema))
+    text = """
+[profile.default.sources.orders]
+format = "csv"
+rename = { "@timestamp" = "at", "user agent" = "agent", "client.ip" = "ip" }
+rest = "more"
+lenient = ["id"]
+csv.header = true
+csv.null_value = ["NA", "-"]
+csv.decimal = ","
+csv.thousands = "."
+"""
+
+    connector = orders_of(text, in_code).connector
+
+    assert connector == Files(
+        "in",
+        "csv",
+        schema,
+        CsvOptions(header=True, null_value=("NA", "-"), decimal=",", thousands="."),
+        rename={"@timestamp": "at", "user agent": "agent", "client.ip": "ip"},
+        rest="more",
+        lenient=("id",),
+    )
+    section = "[profile.default.sources.orders]\n"
+    whole = orders_of(section + 'lenient = true\ncsv.null_value = "-"\n', in_code).connector
+    assert whole == Files("in", "json", schema, CsvOptions(null_value="-"), lenient=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "time"),
+    [
+        ('event_time = "at"', ("at", None)),
+        ('event_time = "timestamp_millis(id)"', ("event_time", "timestamp_millis(id)")),
+        ('event_time = { "t s" = "at + INTERVAL 1 HOUR" }', ("t s", "at + INTERVAL 1 HOUR")),
+        ('event_time."a.b" = "timestamp_millis(id)"', ("a.b", "timestamp_millis(id)")),
+    ],
+)
+def test_a_profile_says_what_the_event_time_is(keys: str, time: tuple[str, str | None]) -> None:
+    in_code = source("orders", connector=Files("in", schema=SCHEMA))
+    section = "[profile.default.sources.orders]\n"
+
+    found = orders_of(f'{section}{keys}\nwatermark = "5 minutes"\n', in_code)
+
+    assert (found.event_time, found.event_time_from, found.watermark) == (*time, "5 minutes")
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("event_time = 3", "[VALUE_REFUSED] 'sources.orders.event_time' is 3 (an integer)"),
+        ('event_time = { a = "x(y)", b = "x(z)" }', "[VALUE_REFUSED] 'sources.orders.event_time'"),
+        ('watermark = "soon"', "[VALUE_REFUSED] 'sources.orders.watermark' is 'soon'"),
+        ("lenient = 1", "[VALUE_REFUSED] 'sources.orders.lenient' is 1 (an integer)"),
+        ("csv.null_value = 1", "[VALUE_REFUSED] 'sources.orders.csv.null_value' is 1 (an integer)"),
+    ],
+)
+def test_a_profile_that_says_it_wrongly_is_refused(keys: str, found: str) -> None:
+    [fault] = bound(f"[profile.default.sources.orders]\n{keys}\n").faults
+
+    assert str(fault).startswith(found)

@@ -70,7 +70,16 @@ class Scene:
         self.trace.unlink(missing_ok=True)
         if call is not None:
             prefix = tracer(call.call, call.nth, self.trace)
-        run = (sys.executable, "-m", "millstream.cli", "run", self._file, "--home", self.home.path)
+        run = (
+            sys.executable,
+            "-m",
+            "millstream.cli",
+            "run",
+            self._file,
+            "--no-console",
+            "--home",
+            self.home.path,
+        )
         driver = Driver(
             [*prefix, *map(str, run), *options],
             log=self._logs / f"{len(self._drivers):04d}.log",

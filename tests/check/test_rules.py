@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from millstream.check import RULES, faults, faults_among
 from millstream.systems.files.source import Files
 from millstream.systems.generator.source import Generator
 from millstream.systems.memory.source import Memory
+from millstream.systems.rate.source import Rate
 from millstream.systems.table.source import Table as FollowedTable
 
 if TYPE_CHECKING:
@@ -21,6 +23,13 @@ FOLLOWING = FollowedTable("/nowhere", "orders")
 
 def timed(name: str, **options: Any) -> Source:
     return source(name, event_time="at", watermark="1 minute", **options)
+
+
+def computed(column: str) -> Source:
+    """A source whose event time is computed."""
+    return source(
+        "s", event_time=column, event_time_from="timestamp_millis(id)", watermark="1 minute"
+    )
 
 
 def codes(app: Graph) -> list[str]:
@@ -81,10 +90,14 @@ def test_datasets_that_read_each_other_are_reported_as_a_circle() -> None:
         (graph(timed("s", idle="1 day", connector=FOLLOWING)), ["IDLE_REFUSED", "SOURCE_HOME"]),
         (graph(source("s", event_time="ta", watermark="1 day")), ["EVENT_TIME_COLUMN"]),
         (graph(source("s", event_time="id", watermark="1 day")), ["EVENT_TIME_COLUMN"]),
+        (graph(computed("AT")), ["EVENT_TIME_EXPRESSION"]),
+        (graph(computed("_at")), ["EVENT_TIME_EXPRESSION"]),
+        (graph(computed("seen")), []),
         (graph(source("s", connector=Memory("id BIGNIT"))), ["SCHEMA"]),
         (graph(source("s", connector=Files("/nowhere/at/all"))), ["PATH_MISSING"]),
         (graph(source("s", connector=Files(".", format="jsonl"))), ["FORMAT_REFUSED"]),
         (graph(source("s", connector=Generator("id INT", late=2))), ["SHARE_REFUSED"]),
+        (graph(source("s", connector=Rate(head_start=timedelta(-1)))), ["SHARE_REFUSED"]),
         (graph(source("s"), table("t", "s", mode="update")), ["KEY_MISSING"]),
         (graph(source("s"), table("t", "s", key=("id",))), ["KEY_UNUSED"]),
         (

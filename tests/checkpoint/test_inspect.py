@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, strategies as st
 
-from millstream.checkpoint import Checkpoint, Held
+from millstream.checkpoint import Checkpoint, TableProgress
 from millstream.checkpoint.checksum import crc32c, read_digest, read_seal, seal_path, write_sealed
-from millstream.checkpoint.entry import Commit, FileRead, Offsets, parse_file_log
-from millstream.checkpoint.folder import Folder
+from millstream.checkpoint.entry import CommitEntry, FileRead, Offsets, parse_file_log
+from millstream.checkpoint.folder import CheckpointFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,10 +24,10 @@ def checkpoint(path: Path, batches: int = 4, *, held: int | None = None) -> Chec
     for n in range(batches):
         end = f'{{"logOffset":{n}}}'
         write_sealed(path / "offsets" / str(n), Offsets(0, 1000 + n, (end,)).to_text())
-        write_sealed(path / "commits" / str(n), Commit(0).to_text())
+        write_sealed(path / "commits" / str(n), CommitEntry(0).to_text())
         line = FileRead(f"file:///in/{n}.json", 1, n).to_line()
         write_sealed(path / "sources" / "0" / str(n), f"v1\n{line}")
-    return Checkpoint(path, Held(ID, batches - 1 if held is None else held))
+    return Checkpoint(path, TableProgress(ID, batches - 1 if held is None else held))
 
 
 def with_state(path: Path, batches: int = 4) -> Checkpoint:
@@ -38,13 +38,13 @@ def with_state(path: Path, batches: int = 4) -> Checkpoint:
     write_sealed(path / "state" / "0" / "_metadata" / "metadata", f"v1\n{json.dumps(operator)}")
     write_sealed(store / "_metadata" / "schema", "v2")
     for n in range(batches):
-        commit = Commit(0, {0: [[f"u{n}"]]}).to_text()
+        commit = CommitEntry(0, {0: [[f"u{n}"]]}).to_text()
         write_sealed(path / "commits" / str(n), commit)
         write_sealed(store / f"{n + 1}_u{n}.changelog", f"changes of {n}")
         add_digest(store / f"{n + 1}_u{n}.changelog")
     with zipfile.ZipFile(store / "1_u0.zip", "w") as snapshot:
         snapshot.writestr("metadata", 'v1\n{"sstFiles":[]}')
-    return Checkpoint(path, Held(ID, batches - 1))
+    return Checkpoint(path, TableProgress(ID, batches - 1))
 
 
 def add_digest(file: Path) -> None:
@@ -114,8 +114,19 @@ def test_commits_that_are_gone_are_noticed(tmp_path: Path) -> None:
         file.unlink()
 
     assert damaged(found) == [
-        ("commits/2", "it is missing: the commits are gone, though the offsets go on to 3")
+        ("commits/2", "it is missing: the commits are gone, though the offsets continue to 3")
     ]
+
+
+def test_the_last_commit_is_needed_and_so_is_the_one_before_the_last_plan(tmp_path: Path) -> None:
+    broken, lacking = checkpoint(tmp_path / "broken"), checkpoint(tmp_path / "lacking", held=1)
+    (tmp_path / "broken" / "commits" / "3").write_bytes(b"")
+    for number in ("2", "3"):
+        (tmp_path / "lacking" / "commits" / number).unlink()
+
+    assert damaged(broken) == [("commits/3", "it is empty")]
+    what = "it is missing: the commits end at 1, though the offsets continue to 3"
+    assert damaged(lacking) == [("commits/2", what)]
 
 
 def test_commits_ahead_of_offsets_are_noticed(tmp_path: Path) -> None:
@@ -131,14 +142,14 @@ def test_commits_ahead_of_offsets_are_noticed(tmp_path: Path) -> None:
 def test_a_table_that_does_not_fit_is_noticed(tmp_path: Path) -> None:
     checkpoint(tmp_path)
 
-    other = Checkpoint(tmp_path, Held("another", 3))
-    older = Checkpoint(tmp_path, Held(ID, 1))
+    other = Checkpoint(tmp_path, TableProgress("another", 3))
+    older = Checkpoint(tmp_path, TableProgress(ID, 2))
 
     assert damaged(other) == [
         ("metadata", "it names another query than the table, which names another")
     ]
     assert damaged(older) == [
-        ("commits/3", "batch 3 is marked as done, but the table holds batches up to 1")
+        ("commits/3", "batch 3 is marked as done, but the table holds batches up to 2")
     ]
 
 
@@ -180,7 +191,9 @@ def test_leftover_temporary_files_are_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"crc\x00", b"garbage of any length at all"])
-def test_a_damaged_checksum_is_told_from_a_damaged_file(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_checksum_is_distinguished_from_a_damaged_file(
+    tmp_path: Path, content: bytes
+) -> None:
     found = checkpoint(tmp_path)
     (tmp_path / "offsets" / ".3.crc").write_bytes(content)
 
@@ -215,10 +228,22 @@ def test_state_is_held_to_its_checksums_only_if_it_is_read(tmp_path: Path) -> No
     file = tmp_path / "state" / "0" / "0" / "4_u3.changelog"
     file.write_bytes(b"Changes of 3")
 
-    assert Checkpoint(tmp_path, Held(ID, 3), deep=False).damage == ()
-    assert damaged(Checkpoint(tmp_path, Held(ID, 3))) == [
+    assert Checkpoint(tmp_path, TableProgress(ID, 3), deep=False).damage == ()
+    assert damaged(Checkpoint(tmp_path, TableProgress(ID, 3))) == [
         ("state/0/0/4_u3.changelog", "it is not what its checksum says")
     ]
+
+
+@pytest.mark.parametrize("content", [b"changes of", b"changes of 3 and more"])
+def test_state_of_another_size_is_noticed_without_reading_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    with_state(tmp_path)
+    (tmp_path / "state" / "0" / "0" / "4_u3.changelog").write_bytes(content)
+
+    [damage] = Checkpoint(tmp_path, TableProgress(ID, 3), deep=False).damage
+
+    assert damage.file == "state/0/0/4_u3.changelog"
 
 
 def test_descriptions_of_operators_are_there_all_or_none(tmp_path: Path) -> None:
@@ -258,7 +283,7 @@ def test_either_checksum_proves_a_state_file(tmp_path: Path) -> None:
 
 
 @given(data=st.binary(max_size=2000), place=st.integers(0, 1999), bit=st.integers(0, 7))
-def test_one_bit_is_told_to_be_of_the_file_or_of_its_checksum(
+def test_one_bit_is_attributed_to_the_file_or_to_its_checksum(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, place: int, bit: int
 ) -> None:
     file = tmp_path_factory.mktemp("sealed") / "file"
@@ -295,11 +320,11 @@ def test_a_file_without_a_checksum_is_taken_as_it_is(tmp_path: Path) -> None:
 )
 def test_what_is_written_is_read_again(watermark: int, at: int, conf: dict[str, str]) -> None:
     offsets = Offsets(watermark, at, ('{"logOffset":3}', "-"), conf)
-    commit = Commit(watermark, {0: [["a"], ["b"]]})
+    commit = CommitEntry(watermark, {0: [["a"], ["b"]]})
     files = (FileRead("file:///a b.json", at, 2), FileRead("file:///ä", at, 3))
 
     assert Offsets.parse(offsets.to_text().encode()) == offsets
-    assert Commit.parse(commit.to_text().encode()) == commit
+    assert CommitEntry.parse(commit.to_text().encode()) == commit
     lines = "\n".join(("v1", *(file.to_line() for file in files)))
     assert parse_file_log(lines.encode()) == files
 
@@ -308,7 +333,11 @@ def test_a_compacted_entry_is_named_by_the_interval_of_the_others(tmp_path: Path
     log = tmp_path / "sources" / "0"
     log.mkdir(parents=True)
 
-    assert [Folder(tmp_path).file_name(n) for n in (8, 9, 19)] == ["8", "9.compact", "19.compact"]
+    assert [CheckpointFolder(tmp_path).file_name(n) for n in (8, 9, 19)] == [
+        "8",
+        "9.compact",
+        "19.compact",
+    ]
     for number in (3, 7):
         (log / f"{number}.compact").touch()
-    assert [Folder(tmp_path).file_name(n) for n in (9, 11)] == ["9", "11.compact"]
+    assert [CheckpointFolder(tmp_path).file_name(n) for n in (9, 11)] == ["9", "11.compact"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.checkpoint.checksum import write_sealed
-from millstream.checkpoint.entry import Commit, Offsets
+from millstream.checkpoint.entry import CommitEntry, Offsets
 from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.home import Home
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Home:
     write_sealed(path / "metadata", '{"id": "q"}')
     for n in (0, 1):
         write_sealed(path / "offsets" / str(n), Offsets(0, n, (f'{{"version":{n}}}',)).to_text())
-        write_sealed(path / "commits" / str(n), Commit(0).to_text())
+        write_sealed(path / "commits" / str(n), CommitEntry(0).to_text())
     return home
 
 
@@ -63,7 +63,7 @@ def test_damage_is_shown_file_by_file(millstream: Callable[..., Outcome], home: 
     assert outcome.out.splitlines() == [
         "  query  file                         what",
         "  paid   commits/.2.a.tmp  harmless   a write that was cut short left it behind; "
-        "nobody reads it",
+        "nothing reads it",
         "  paid   metadata          ✗ damaged  it is missing",
         "  paid   commits/1         ✗ damaged  it is empty",
         "",
@@ -118,3 +118,15 @@ def test_tables_are_moved_aside_only_if_it_is_agreed_to(
     assert json.loads(agreed.out)["remedies"][0]["tables"] == ["paid", "by"]
     assert home.tables == ()
     assert (Path(json.loads(agreed.out)["aside"]) / "tables" / "paid").exists()
+
+
+def test_a_rebuild_moves_an_answer_aside_if_it_is_agreed_to(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    asked = millstream("checkpoint", "rebuild", "paid")
+    agreed = millstream("checkpoint", "rebuild", "paid", "--yes")
+
+    assert (asked.code, agreed.code) == (2, 0)
+    assert asked.err.startswith("[REPAIR_NOT_AGREED] this would move tables aside")
+    assert agreed.out.startswith("  paid: computed again from what is landed: paid, by\n")
+    assert home.tables == ()

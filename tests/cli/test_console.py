@@ -95,13 +95,14 @@ def test_a_person_is_shown_the_address_with_its_token_and_what_to_type(
     process = start()
     assert process.stdout is not None
 
-    lines = [process.stdout.readline() for _ in range(5)]
+    lines = [process.stdout.readline() for _ in range(6)]
     address, _, _ = lines[2].removeprefix("  console   ").partition(" ")
     url, _, token = address.partition("#")
 
     assert lines[1] == "✓ app       fleet: 1 source, 1 serve\n"
-    assert lines[2] == f"  console   {url}#{token}    Ctrl-C ends it\n"
-    assert lines[4] == f'  curl -H "Authorization: Bearer {token}" {url}api/served\n'
+    assert lines[2] == f"  console   {url}#{token}    open it; Ctrl-C ends it\n"
+    assert lines[3].startswith(f"  to share  {url}#")
+    assert lines[5] == f'  curl -H "Authorization: Bearer {token}" {url}api/served\n'
     assert len(token) == 32
     assert row_at(url, token) == {"id": 7, "text": "seven"}
 
@@ -118,9 +119,9 @@ def test_a_token_of_the_environment_is_never_printed(
         url = json.loads(lines[0])["url"]
         assert json.loads(lines[0])["token"] is None
     else:
-        lines = [process.stdout.readline() for _ in range(5)]
+        lines = [process.stdout.readline() for _ in range(6)]
         url = lines[2].split()[1]
-        assert lines[4] == f'  curl -H "Authorization: Bearer ${TOKEN_VARIABLE}" {url}api/served\n'
+        assert lines[5] == f'  curl -H "Authorization: Bearer ${TOKEN_VARIABLE}" {url}api/served\n'
 
     assert row_at(url, "known-to-both") == {"id": 7, "text": "seven"}
     assert "known-to-both" not in "".join(lines)

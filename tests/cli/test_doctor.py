@@ -51,7 +51,7 @@ def test_a_server_that_does_not_answer_is_told_with_the_fix(
     assert outcome.code == 3
     lines = outcome.out.splitlines()
     at = lines.index("✗ source orders  127.0.0.1:1 does not answer: Connection refused")
-    assert lines[at + 1] == "  fix: start it, mend the address, or open the network to it"
+    assert lines[at + 1] == "  fix: start it, correct the address, or open the network to it"
     assert lines[-1] == "✓ checkpoints    0 sound"
 
 

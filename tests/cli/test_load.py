@@ -102,7 +102,7 @@ def test_a_file_that_raises_is_reported_at_the_users_line() -> None:
         "[APP_FILE] app file 'app.py' raises JSONDecodeError: Expecting property name enclosed in "
         "double quotes: line 1 column 2 (char 1)",
         "  at:  app.py:3",
-        "  fix: mend the file; `python app.py` shows the whole trace",
+        "  fix: correct the file; `python app.py` shows the whole trace",
     ]
 
 

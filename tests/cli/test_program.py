@@ -61,9 +61,9 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.refusal == [
         "[UNKNOWN_COMMAND] millstream has no command 'chek'",
-        "  fix: did you mean 'check'? commands are alerts, backtest, batch, check, checkpoint, "
-        "console, doctor, explain, graph, ledger, new, query, run, settings, show, state, status, "
-        "stop, verify, why",
+        "  fix: did you mean 'check'? commands are alerts, backtest, backup, batch, check, "
+        "checkpoint, console, doctor, explain, files, forget, graph, ledger, maintain, new, query, "
+        "restore, run, sample, settings, show, state, status, stop, top, verify, why",
     ]
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_command_below_another_is_refused_with_the_nearest_one(
     assert outcome.code == 2
     assert outcome.refusal == [
         "[UNKNOWN_COMMAND] millstream checkpoint has no command 'repare'",
-        "  fix: did you mean 'repair'? commands are inspect, repair",
+        "  fix: did you mean 'repair'? commands are inspect, rebuild, repair",
     ]
 
 

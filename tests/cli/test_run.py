@@ -3,11 +3,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -69,7 +73,7 @@ class Driver:
         self.home = Home.at(place / ".millstream" / "shop")
         with self._out.open("w") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "millstream.cli", "run", *options],
+                [sys.executable, "-m", "millstream.cli", "run", "--no-console", *options],
                 cwd=place,
                 env={**os.environ, **SHORT_LIVED},
                 stdout=out,
@@ -147,16 +151,18 @@ def test_sigterm_finishes_the_batch_and_leaves_with_0(driver: Callable[..., Driv
     assert last["ledger"]["is_balanced"] is True
 
 
-def test_ctrl_c_during_start_up_leaves_quietly_and_lets_the_home_go(
-    driver: Callable[..., Driver],
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_while_the_jvm_starts_leaves_quietly_and_lets_the_home_go(
+    number: signal.Signals, expected: int, driver: Callable[..., Driver]
 ) -> None:
     starting = driver()
     starting.wait_for("✓ jars")
     jvms = wait_for(lambda: starting.jvms)
 
-    code = starting.send(signal.SIGINT)
+    code = starting.send(number)
 
-    assert code == 130
+    assert code == expected
+    assert stat.S_IMODE((starting.home.logs / "log4j2.properties").stat().st_mode) == 0o600
     assert "Traceback" not in starting.out
     assert starting.out.splitlines()[-1].startswith("✓ ")
     Lease.acquire(starting.home).release()
@@ -179,3 +185,28 @@ def test_a_dead_jvm_is_told_in_three_lines(driver: Callable[..., Driver]) -> Non
         "  more: millstream explain DRIVER_LOST",
     ]
     assert "Traceback" not in running.out
+
+
+def test_a_run_prints_the_link_of_a_console_that_ends_with_it(
+    driver: Callable[..., Driver],
+) -> None:
+    run = driver("--console")
+    run.wait_for("✓ console   http://127.0.0.1:")
+    url, _, token = run.out.partition("✓ console   ")[2].split()[0].partition("#")
+
+    asked = Request(f"{url}api/overview", headers={"Authorization": f"Bearer {token}"})
+    with urlopen(asked, timeout=30) as answer:
+        shown = json.load(answer)
+    code = run.send(signal.SIGINT)
+
+    assert shown["overview"]["app"] == "shop"
+    assert code == 0
+    wait_for(lambda: is_closed(url))
+
+
+def is_closed(url: str) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=5).close()
+    except OSError:
+        return True
+    return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from millstream.bind.document import json_schema
+from millstream.bind.toml_reference import json_schema
 from millstream.cli.program import program
 from millstream.lake.home import Home
 from millstream.loading import find_home, load

@@ -13,6 +13,9 @@ from tests.cli.conftest import commit
 
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
+from millstream.observe.history import History
+from millstream.observe.history_writer import HistoryWriter
+from millstream.observe.record import BatchRecord, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,3 +206,36 @@ def test_a_manifest_or_lease_that_cannot_be_read_is_named(
 
     assert outcome.code == 3
     assert outcome.err.startswith(f"[HOME_DAMAGED] {str(file)!r} is damaged: ")
+
+
+def test_the_exit_code_says_whether_all_is_well_and_a_dead_driver_does_not_hide_it(
+    millstream: Callable[..., Outcome], home: Home
+) -> None:
+    now = datetime.now(UTC)
+    Path("app.py").write_text(WATCHED)
+    commit(home, "orders", {"ok": 1}, batch=0)
+    with HistoryWriter(home.history) as writer:
+        run = RunRecord(1, now, 42, "here", "0.1", "ab12")
+        writer.write([run, BatchRecord("orders", 0, now - timedelta(minutes=6), run=1)])
+
+    dead = millstream("status", "--exit-code")
+    with Lease.acquire(home):
+        stale = millstream("status", "--exit-code")
+        with HistoryWriter(home.history) as writer:
+            writer.write([BatchRecord("orders", 1, now, run=1)])
+        well = millstream("status", "--exit-code")
+
+    assert (dead.code, stale.code, well.code) == (1, 1, 0)
+    assert "✗ nothing runs since" in dead.out
+    assert "✗ orders is stale since 1 minute: its last batch was 6 minutes ago" in stale.out
+    assert "✓ the dataset is well" in well.out
+    [event] = History.read_only(home.history).events()
+    assert (event.kind, event.code) == ("stale", "freshness")
+
+
+WATCHED = """\
+import millstream as ms
+app = ms.App("shop")
+@app.source(freshness="5 minutes")
+def orders(): return ms.Memory("id BIGINT, at TIMESTAMP")
+"""

@@ -61,6 +61,18 @@ def test_a_driver_is_asked_to_stop_and_waited_for(
     Lease.acquire(home).release()
 
 
+def test_a_driver_that_is_stopped_while_it_starts_leaves_with_0(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import signal\nprint('starts', flush=True)\nsignal.pause()\n")
+    command = [sys.executable, "-m", "millstream.cli", "run", "app.py", "--no-console"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as starting:
+        assert starting.stdout is not None
+        assert starting.stdout.readline() == "starts\n"
+
+        starting.terminate()
+
+        assert starting.wait(timeout=60) == 0
+
+
 def test_no_driver_is_no_fault(millstream: Callable[..., Outcome], home: Home) -> None:
     outcome = millstream("stop", "--home", str(home.path))
 

@@ -56,9 +56,9 @@ def us(minutes: float) -> int:
 
 
 def order(home: Home, batch: int, *, minutes: float) -> None:
-    told = {"batch": batch, "changed": batch, "event_time": "at"}
+    printed = {"batch": batch, "changed": batch, "event_time": "at"}
     times = {"frontier": us(minutes - 1), "greatest_event_time": us(minutes)}
-    commit(home, "orders", {"ok": 3}, **times, **told)
+    commit(home, "orders", {"ok": 3}, **times, **printed)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def shop(millstream: Callable[..., Outcome], tmp_path: Path) -> Home:
     return home
 
 
-def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
+def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_shown(
     millstream: Callable[..., Outcome], shop: Home
 ) -> None:
     found = json.loads(millstream("why", "movements", "--json").out)
@@ -95,7 +95,7 @@ def test_the_source_that_holds_the_watermark_and_the_window_to_come_are_told(
     assert datetime.fromisoformat(closing["by_clock_at"]) == came + 10 * MINUTE
 
 
-def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Home) -> None:
+def test_the_same_is_printed_for_people(millstream: Callable[..., Outcome], shop: Home) -> None:
     lines = millstream("why", "movements").out.splitlines()
 
     assert lines[0] == "movements: table · append, 2 rows, complete to 2026-01-01 12:00"
@@ -105,14 +105,14 @@ def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], shop: Ho
         "that holds the watermark",
         "  the window of 5 minutes that ends at 2026-01-01 12:05 comes when returns gives an event "
         "of 2026-01-01 12:07:00.001 or later",
-        "    when that is cannot be told: it takes two batches to know its speed",
+        "    when is not known: it takes two batches to know its speed",
         lines[6],
     ]
     assert re.fullmatch(r"    without one, by the clock, at (\S+ )?\d\d:\d\d(:\d\d)?", lines[6])
     assert lines[-1].split()[0] == "returns"
 
 
-def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Home) -> None:
+def test_other_reasons_are_printed_too(millstream: Callable[..., Outcome], shop: Home) -> None:
     with Lease.acquire(shop):
         hours = millstream("why", "hours").out
         cheap = millstream("why", "cheap").out
@@ -121,20 +121,23 @@ def test_other_reasons_are_told_too(millstream: Callable[..., Outcome], shop: Ho
     assert "no driver" not in hours + cheap + sold
     assert "the window of 1 hour that ends at 2026-01-01 13:00 comes when orders gives" in hours
     assert "    at its speed of late" in hours
-    assert "prices has no event time: its rows are given as they come, and none is final" in cheap
+    assert (
+        "prices has no event time: its rows are passed on as they arrive, and none is final"
+        in cheap
+    )
     assert "orders is complete to 2026-01-01 12:09 by its rows: that holds the watermark" in sold
 
 
-def test_a_source_that_has_stopped_is_told(shop: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_has_stopped_is_shown(shop: Home, capsys: pytest.CaptureFixture[str]) -> None:
     graph = load("app.py").graph
 
     show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) - timedelta(hours=3)))
     assert "    at its speed of late: about " in capsys.readouterr().out
     show(WhyView.of(shop, graph, "hours", now=datetime.now(UTC) + timedelta(hours=3)))
 
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     due = r"that was due (2 h 59 min|3 h( \d+ s)?) ago: it has slowed down or stopped\n"
-    assert re.search(due, told)
+    assert re.search(due, printed)
 
 
 def test_idle_is_advised_to_a_source_that_is_quiet_and_follows_the_clock(
@@ -144,7 +147,7 @@ def test_idle_is_advised_to_a_source_that_is_quiet_and_follows_the_clock(
 
     def is_advised(after: timedelta) -> bool:
         show(WhyView.of(shop, load("app.py").graph, "hours", now=now + after))
-        hint = '    idle="10 minutes" on orders lets the clock go on without its rows\n'
+        hint = '    idle="10 minutes" on orders lets the clock advance without its rows\n'
         return hint in capsys.readouterr().out
 
     with Lease.acquire(shop):
@@ -163,9 +166,9 @@ def test_a_source_without_rows_holds_all_and_what_is_unknown_is_named(
 ) -> None:
     Path("app.py").write_text(SHOP)
 
-    told, refused = millstream("why", "movements"), millstream("why", "movement")
+    printed, refused = millstream("why", "movements"), millstream("why", "movement")
 
-    assert "orders has given no row yet" in told.out
+    assert "orders has no row yet" in printed.out
     assert (refused.code, refused.refusal[0]) == (
         2,
         "[UNKNOWN_DATASET] there is no dataset 'movement'",
@@ -173,13 +176,15 @@ def test_a_source_without_rows_holds_all_and_what_is_unknown_is_named(
 
 
 def test_an_idle_source_without_any_row_is_complete_by_its_clock() -> None:
-    def told(name: str, minutes: float | None, state: str = "ran") -> SourceTimeView:
+    def printed(name: str, minutes: float | None, state: str = "ran") -> SourceTimeView:
         moment = None if minutes is None else NOON + minutes * MINUTE
         return SourceTimeView(name, state, "1 minute", None, moment)
 
-    assert slowest([told("a", 3), told("b", 2), told("c", None, "live")]) == told("b", 2)
-    assert slowest([told("a", 3), told("b", None)]) == told("b", None)
-    assert slowest([told("c", None, "live")]) is None
+    assert slowest([printed("a", 3), printed("b", 2), printed("c", None, "live")]) == printed(
+        "b", 2
+    )
+    assert slowest([printed("a", 3), printed("b", None)]) == printed("b", None)
+    assert slowest([printed("c", None, "live")]) is None
 
 
 def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
@@ -212,19 +217,20 @@ def test_the_speed_of_a_source_says_when_its_next_window_closes() -> None:
     assert [*waiting_of(10 * MINUTE, NOON + 8 * MINUTE, holder)] == []
 
 
-def test_what_waits_for_more_is_told_to_people(
-    shop: Home, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("longer", [timedelta(), MS])
+def test_what_waits_for_more_is_printed_for_people(
+    longer: timedelta, shop: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     view = WhyView.of(shop, load("app.py").graph, "sold")
     [source] = view.sources
-    [waiting] = waiting_of(120 * MINUTE, NOON, source)
+    [waiting] = waiting_of(120 * MINUTE + longer, NOON, source)
 
     show(replace(view, closing=(waiting,)))
 
     assert capsys.readouterr().out.splitlines()[4:6] == [
         "  a row waits up to 2 hours of event time for what may follow it",
         "  what began by 2026-01-01 12:10 is final when orders gives an event of "
-        "2026-01-01 14:11:00.001 or later",
+        f"2026-01-01 14:11:00.00{2 if longer else 1} or later",
     ]
 
 

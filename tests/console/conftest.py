@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
@@ -14,7 +16,9 @@ import pytest
 from tests.systems.stores import OPENED
 
 import millstream as ms
-from millstream.console.server import Console
+from millstream.console.deployment import Deployment
+from millstream.console.server import ConsoleServer
+from millstream.lake.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +51,18 @@ class Client:
         answer = self._line.getresponse()
         return Told(answer.status, dict(answer.getheaders()), answer.read())
 
+    def send(self, path: str, body: bytes | Iterator[bytes], kind: str) -> Told:
+        """Post a body as it is."""
+        headers = {**self._headers, "Content-Type": kind}
+        with suppress(BrokenPipeError, ConnectionResetError):
+            # A server that has refused a long body closes the connection while it is sent.
+            self._line.request("POST", path, body, headers)
+        answer = self._line.getresponse()
+        return Told(answer.status, dict(answer.getheaders()), answer.read())
+
+    def post(self, path: str, **body: Any) -> Told:
+        return self.send(path, json.dumps(body).encode(), "application/json")
+
     def get(self, dataset: str, **key: Any) -> Told:
         return self.ask(f"/api/get/{dataset}?{urlencode(key)}")
 
@@ -68,9 +84,20 @@ def app_of(**to: Any) -> ms.App:
 
 
 @contextmanager
-def served(app: ms.App, write_trace: Callable[[Exception], str] = str) -> Iterator[Console]:
-    """Serve an app from a thread."""
-    console = Console(app.graph, port=0, token=TOKEN, write_trace=write_trace)
+def served(app: ms.App, write_trace: Callable[[Exception], str] = str) -> Iterator[ConsoleServer]:
+    """Serve an app from a thread; nothing has run in its home."""
+    home = Home.at(Path(gettempdir()) / "nothing-has-run-here")
+    with served_home(app, home, write_trace) as console:
+        yield console
+
+
+@contextmanager
+def served_home(
+    app: ms.App, home: Home, write_trace: Callable[[Exception], str] = str
+) -> Iterator[ConsoleServer]:
+    """Serve an app as it is deployed in a home, from a thread."""
+    shown = Deployment(name=app.name, home=home, graph=app.graph)
+    console = ConsoleServer(shown, port=0, token=TOKEN, write_trace=write_trace)
     thread = threading.Thread(target=console.serve)
     thread.start()
     try:
@@ -85,7 +112,7 @@ def ask() -> Iterator[Callable[..., Client]]:
     """Give the function that connects to a console."""
     made: list[Client] = []
 
-    def connect(console: Console, token: str | None = TOKEN) -> Client:
+    def connect(console: ConsoleServer, token: str | None = TOKEN) -> Client:
         made.append(Client(console.url, token))
         return made[-1]
 

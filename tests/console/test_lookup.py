@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from millstream.testing.postgres import Postgres
+    from millstream.testing.postgres import PostgresServer
 
     Ask = Callable[..., Client]
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_answered_is_told_with_the_fix(
 
 @pytest.mark.services
 def test_rows_are_looked_up_in_the_first_store_that_can(
-    postgres: Postgres, ask: Ask, tmp_path: Path
+    postgres: PostgresServer, ask: Ask, tmp_path: Path
 ) -> None:
     first = ms.SQLite(str(tmp_path / "fleet.db"), table="latest", key="id")
     second = ms.Postgres(postgres.dsn, table=f"latest_{next(NUMBERS)}", key="text")

@@ -9,7 +9,7 @@ import pytest
 import millstream as ms
 from millstream.errors import Location
 from millstream.loading import load
-from millstream.model.dataset import Expectations, Source
+from millstream.model.dataset import Alert, Expectations, Source
 
 ORDERS = """\
 -- source: files
@@ -146,7 +146,8 @@ def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
         "[UNKNOWN_OPTION] 'items' has the option 'evolv', which does not exist\n"
         "  at:  shop/items.sql:2\n"
         "  fix: did you mean 'evolve'? options are "
-        "evolve, expect, key, name, on_violation, partition_by, trigger"
+        "batch, behind, evolve, expect, failed_rows, freshness, keep_quarantined, "
+        "keep_versions, key, name, on_violation, partition_by, trigger"
     )
 
 
@@ -174,7 +175,7 @@ def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() ->
 
 def test_an_option_that_the_connector_needs_is_asked_for() -> None:
     assert fault("orders", "-- source: kafka\n-- schema: id INT\n") == (
-        "[OPTION_MISSING] source 'orders' reads kafka and has no topic\n"
+        "[OPTION_MISSING] 'orders' has source: kafka and no topic\n"
         "  at:  shop/orders.sql:1\n"
         "  fix: add a line to the header: -- topic: …"
     )
@@ -378,3 +379,166 @@ def test_a_location_without_lines_is_its_own_for_every_part() -> None:
 
     assert at.of("key") is at
     assert replace(at, lines={("key",): 5}).of("key") == Location("app.py", 5)
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "expression"),
+    [
+        ("event_time: timestamp_millis(id)", "event_time", "timestamp_millis(id)"),
+        ("event_time.seen: timestamp_millis(id)", "seen", "timestamp_millis(id)"),
+        ("event_time.at: at", "at", None),
+        ("event_time: `at`", "at", None),
+    ],
+)
+def test_an_event_time_may_be_an_expression_with_a_name_or_without(
+    header: str, column: str, expression: str | None
+) -> None:
+    orders = source(ORDERS.replace("event_time: at", header))
+
+    assert (orders.event_time, orders.event_time_from) == (column, expression)
+
+
+def test_a_source_has_one_event_time() -> None:
+    found = fault("orders", ORDERS + "-- event_time.other: timestamp_millis(id)\n")
+
+    assert found.startswith("[EVENT_TIME_EXPRESSION] source 'orders' has event_time=")
+    assert "which has 2 names" in found
+
+
+def test_an_answer_is_served_and_an_alert_is_sent_as_in_python() -> None:
+    write(
+        "sold",
+        "-- serve: sqlite\n-- path: shop.db\n-- key: item\n-- mode: update\n-- trigger: 5 seconds\n"
+        "SELECT item, count(*) AS n FROM orders GROUP BY item",
+    )
+    write(
+        "dear",
+        "-- alert: email\n-- to: ann@shop.example, bob@shop.example\n-- sender: mill@shop.example\n"
+        "-- key: id\n-- cooldown: 10 minutes\nSELECT id, at, price FROM orders WHERE price > 100",
+    )
+    write(
+        "events",
+        "-- alert: kafka\n-- topic: dear\n-- key: id\n-- kafka.key: id\nSELECT id, at FROM orders",
+    )
+
+    app = load("shop")
+
+    assert app.faults == ()
+    [sold] = app.graph.serves
+    dear, events = (app.graph.datasets[name] for name in ("dear", "events"))
+    assert isinstance(dear, Alert)
+    assert isinstance(events, Alert)
+    assert (sold.name, sold.reads, sold.mode, sold.trigger) == (
+        "sold",
+        ("orders",),
+        "update",
+        "5 seconds",
+    )
+    assert sold.to == (ms.SQLite("shop.db", key=["item"]),)
+    assert dear.to == (
+        ms.Email(["ann@shop.example", "bob@shop.example"], sender="mill@shop.example"),
+    )
+    assert (dear.key, dear.cooldown) == (("id",), "10 minutes")
+    assert (events.key, events.to) == (("id",), (ms.Kafka("dear", key=["id"]),))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "-- serve: sqlit\n-- path: x\nSELECT id FROM orders",
+            [("OPTION_REFUSED", "wrong.sql:1")],
+        ),
+        ("-- serve: sqlite\nSELECT id FROM orders", [("OPTION_MISSING", "wrong.sql:1")]),
+        ("-- alert: email\nSELECT id FROM orders", [("OPTION_MISSING", "wrong.sql:1")] * 2),
+        (
+            "-- serve: sqlite\n-- path: x\n-- cooldown: 1 minute\nSELECT id FROM orders",
+            [("UNKNOWN_OPTION", "wrong.sql:3")],
+        ),
+        (
+            "-- alert: log\n-- mode: update\nSELECT id FROM orders",
+            [("UNKNOWN_OPTION", "wrong.sql:2")],
+        ),
+        (
+            "-- alert: log\n-- cooldown: soon\nSELECT id, at FROM orders",
+            [("DURATION_REFUSED", "wrong.sql:2")],
+        ),
+        ("-- serve: sqlite\n-- path: x\n", [("SQL_REFUSED", "wrong.sql:1")]),
+    ],
+)
+def test_a_wrong_header_of_a_serve_or_an_alert_is_refused_at_its_line(
+    text: str, found: list[tuple[str, str]]
+) -> None:
+    write("wrong", text)
+
+    assert places() == found
+
+
+def test_formats_are_one_text_or_an_array_of_texts() -> None:
+    orders = source(ORDERS + '-- formats.at: ["[yyyy-]MM-dd", "epoch_ms"]\n')
+    assert orders.connector.codec.record.formats_of("at") == ("[yyyy-]MM-dd", "epoch_ms")
+
+    orders = source(ORDERS + "-- formats.at: [yyyy-]MM-dd\n")
+    assert orders.connector.codec.record.formats_of("at") == ("[yyyy-]MM-dd",)
+
+
+def test_a_header_says_how_fields_become_columns() -> None:
+    header = """\
+-- source: files
+-- path: data
+-- format: csv
+-- schema: id BIGINT, at TIMESTAMP, agent STRING, ip STRING, q STRING, `a,b` INT, more STRING
+-- rename.@timestamp: at
+-- rename."user agent": agent
+-- rename.client.ip: ip
+-- rename."a:\\"b\\"": q
+-- rest: more
+-- lenient: id, ip
+-- csv.header: true
+-- csv.null_value: ["NA", "-"]
+-- csv.decimal: ","
+-- csv.thousands: .
+"""
+
+    read = source(header).connector
+
+    options = ms.CsvOptions(header=True, null_value=("NA", "-"), decimal=",", thousands=".")
+    names = {"@timestamp": "at", "user agent": "agent", "client.ip": "ip", 'a:"b"': "q"}
+    schema = "id BIGINT, at TIMESTAMP, agent STRING, ip STRING, q STRING, `a,b` INT, more STRING"
+    assert read == ms.Files(
+        "data", "csv", schema, options, rename=names, rest="more", lenient=("id", "ip")
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "lenient"),
+    [("true", True), ("FALSE", False), ("id", ("id",)), ('["a,b", "id"]', ("a,b", "id"))],
+)
+def test_lenient_is_all_columns_or_some(written: str, lenient: object) -> None:
+    header = ORDERS.replace("item STRING", "`a,b` STRING")
+
+    assert source(f"{header}-- lenient: {written}\n").connector.codec.record.lenient == lenient
+
+
+def test_a_computed_event_time_may_have_any_name() -> None:
+    read = source(ORDERS.replace("event_time: at", 'event_time."t: s": at + INTERVAL 1 HOUR'))
+
+    assert (read.event_time, read.event_time_from) == ("t: s", "at + INTERVAL 1 HOUR")
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("rest: more", "[RECORD_OPTION] source 'orders' has rest='more', but 'more' is no column"),
+        ("rest: item", None),
+        ("lenient: ids", "[RECORD_OPTION] source 'orders' has lenient='ids', but 'ids' is no"),
+        ("rename.a.b: id", None),
+        ("rename.a.b: c", "[RENAME] source 'orders' renames field 'a.b' to 'c', but 'c' is no"),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_refused(line: str, found: str | None) -> None:
+    write("orders", f"{ORDERS}-- {line}\n")
+
+    faults = [str(fault) for fault in load("shop").faults]
+
+    assert [fault.startswith(found or "") for fault in faults] == ([] if found is None else [True])

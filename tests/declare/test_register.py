@@ -8,8 +8,8 @@ import pytest
 from tests.faults import raises
 from tests.graphs import source, table
 
-from millstream.declare.cell import Execution, execution, place_of
-from millstream.declare.register import Entry, Register
+from millstream.declare.notebook import Execution, execution, place_of
+from millstream.declare.register import Declaration, Register
 from millstream.errors import Location
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ def test_a_dataset_that_is_renamed_in_its_cell_leaves_nothing_behind(notebook: N
 
 def test_a_dataset_of_a_file_can_be_tried_otherwise_in_a_cell() -> None:
     register = Register()
-    register.enter(Entry("orders", source("orders")))
-    register.enter(Entry("paid", table("paid", "orders")))
+    register.enter(Declaration("orders", source("orders")))
+    register.enter(Declaration("paid", table("paid", "orders")))
 
-    register.enter(Entry("paid", table("paid", "orders", mode="complete"), (), Execution(7)))
+    register.enter(Declaration("paid", table("paid", "orders", mode="complete"), (), Execution(7)))
 
     assert [dataset.name for dataset in register.datasets] == ["orders", "paid"]
 
@@ -133,9 +133,9 @@ def test_in_a_file_a_name_that_comes_twice_stays_a_fault() -> None:
     assert execution() is None
     assert place_of("/srv/app.py") == "/srv/app.py"
     register = Register()
-    register.enter(Entry("orders", source("orders")))
+    register.enter(Declaration("orders", source("orders")))
 
-    register.enter(Entry("orders", source("orders")))
+    register.enter(Declaration("orders", source("orders")))
 
     assert len(register.datasets) == 2
 

@@ -56,7 +56,7 @@ def test_a_java_that_does_not_start_is_told_with_its_last_words(tmp_path: Path) 
 
     assert found.state == "bad"
     assert found.what.endswith("does not start: no memory")
-    assert found.fix == "install it anew, or set JAVA_HOME"
+    assert found.fix == "reinstall it, or set JAVA_HOME"
 
 
 def test_without_java_the_other_checks_go_on(
@@ -92,7 +92,7 @@ def test_jars_are_looked_for_and_hashed(tmp_path: Path, monkeypatch: pytest.Monk
     right = machine.jars()
 
     assert (missing.state, altered.state, right.state) == ("warn", "bad", "ok")
-    assert missing.what == "1 of 1 are not in the cache: a start has to fetch them"
+    assert missing.what == "1 of 1 are not in the cache: a start has to download them"
     assert altered.what == "not what the lock says: thing-1.0.jar"
     assert right.what == "1 locked, cached, checksums right"
     assert jar.exists()

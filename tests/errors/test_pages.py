@@ -2,8 +2,9 @@
 
 Of the blocks in a page, `text` is a message; `console` is run, without Spark, on the first `python`
 block as `app.py`, beside the `toml` block as `millstream.toml` and each block of `sql` as the file
-named before it, and prints the first message; other `python` blocks compile; `sh` needs Spark,
-Kafka or a broken machine, and is only shown.
+named before it, and prints the first message; other `python` blocks compile; `sh` needs Spark, a
+home, a server or a broken machine: tests/cli/test_error_pages.py runs what needs one of the first
+two, and lists the rest.
 """
 
 from __future__ import annotations

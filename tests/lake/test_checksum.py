@@ -82,7 +82,7 @@ def test_a_torn_checksum_is_made_again_from_the_commits(tmp_path: Path) -> None:
     hold(table.path)
 
 
-def test_a_log_that_does_not_tell_enough_gets_none(tmp_path: Path) -> None:
+def test_a_log_that_does_not_contain_enough_gets_none(tmp_path: Path) -> None:
     table = opened(tmp_path / "t", 1)
     append(table, "a")
     log = table.path / "_delta_log"

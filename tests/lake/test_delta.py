@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from tests.graphs import AT
 
 from millstream.errors import OvertakenError
 from millstream.lake.delta import Facts, FencedTable, facts_of
-from millstream.lake.enforce import Shape, open_table
+from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.model.schema import Schema
@@ -34,7 +36,7 @@ def files(place: Path, rows: list[tuple[str | None, int]]) -> tuple[DataFile, ..
 
 
 def opened(path: Path, epoch: int, **options: Any) -> FencedTable:
-    shape = Shape(name="t", schema=options.pop("schema", SCHEMA), at=AT, **options)
+    shape = TableShape(name="t", schema=options.pop("schema", SCHEMA), at=AT, **options)
     return open_table(path, shape, epoch=epoch)
 
 
@@ -307,3 +309,49 @@ def test_a_batch_whose_commit_was_made_but_not_answered_is_not_written_again(
 
 def failing(*_: object) -> None:
     raise OSError(errno.ENOSPC, "the disk is full")
+
+
+def test_a_file_of_an_overtaken_driver_does_not_replace_one_of_the_driver_after_it(
+    tmp_path: Path,
+) -> None:
+    zombie, later = opened(tmp_path / "t", epoch=1), opened(tmp_path / "t", epoch=2)
+    later.append(files(tmp_path / "l", [("later", 2)]), Facts("q", batch=0))
+
+    with pytest.raises(OvertakenError):
+        zombie.append(files(tmp_path / "z", [("zombie", 9)]), Facts("q", batch=0))
+
+    assert rows_of(tmp_path / "t") == [("later", 2)]
+
+
+def test_batches_of_several_queries_in_one_table_are_each_written_once(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+
+    for query, first in (("a", 0), ("b", 100), ("a", 200), ("b", 300)):
+        staged = files(tmp_path / "s", [(query, 1)])
+        table.append(staged, Facts(query, batch=0), number_from=first)
+
+    assert rows_of(tmp_path / "t") == [("a", 1), ("b", 1)]
+
+
+def test_a_batch_that_changes_no_row_is_recorded(tmp_path: Path) -> None:
+    table = opened(tmp_path / "t", epoch=1)
+    table.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
+
+    table.upsert([], ["k"], Facts("q", batch=1), gone=pa.table({"k": ["not there"]}))
+
+    assert rows_of(tmp_path / "t") == [("a", 1)]
+    assert facts_of(tmp_path / "t").batch == 1
+
+
+def test_the_statistics_of_a_file_hide_no_row(tmp_path: Path) -> None:
+    moments = [datetime(2024, 5, 1, 12, 0, 0, us, UTC) for us in (5_999, 1, 2_000)]
+    columns = {"at": moments, "n": [3, 1, 2], "x": [1.0, math.nan, 2.0], "s": ["b", None, "a"]}
+    pq.write_table(pa.table(columns), tmp_path / "part.parquet", row_group_size=1)
+
+    action = DataFile.read(tmp_path / "part.parquet", {}).move_into(tmp_path, "moved.parquet")
+
+    stats = json.loads(action.stats)
+    assert stats["numRecords"] == 3
+    assert stats["minValues"] == {"at": "2024-05-01T12:00:00.000Z", "n": 1, "s": "a"}
+    assert stats["maxValues"] == {"at": "2024-05-01T12:00:00.006Z", "n": 3, "s": "b"}
+    assert stats["nullCount"] == {"at": 0, "n": 0, "x": 0, "s": 1}

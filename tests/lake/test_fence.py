@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.faults import raises
 
 from millstream.lake.fence import (
     Claim,
     Decision,
     Fence,
     Logged,
-    Turn,
+    PendingBatch,
+    check_table,
+    has_batch,
     on_batch,
     on_change,
+    on_retry,
     on_start,
     on_take,
 )
@@ -116,13 +120,13 @@ class World:
 
     def write(self, driver: Driver, number: int, digest: str, *, is_answered: bool) -> None:
         home = self.homes[driver.home]
-        turn = Turn(home.checkpoint, number, digest)
-        decision = on_batch(self.record, self.claim(driver), turn)
+        pending = PendingBatch(home.checkpoint, number, digest)
+        decision = on_batch(self.record, self.claim(driver), pending)
         assert decision is self.story.on_batch(driver, number, digest)
         home.planned = max(home.planned, number)
         if decision is GO:
             assert self.record is not None
-            self.record = self.record.with_batch(turn, "")
+            self.record = self.record.with_batch(pending, "")
             self.story.batches.append((home.checkpoint, number, digest))
         if is_answered and decision in (GO, Decision.SKIP, Decision.CHANGED):
             home.committed = max(home.committed, number)
@@ -211,8 +215,8 @@ class Place:
         if who not in self.drivers:
             return
         claim, batch = self.drivers[who]
-        turn = Turn("query", batch, "digest")
-        decision = on_batch(self.fence, claim, turn)
+        pending = PendingBatch("query", batch, "digest")
+        decision = on_batch(self.fence, claim, pending)
         assert (decision is Decision.OVERTAKEN) == (who != self.last_taker)
         if decision is Decision.OVERTAKEN:
             del self.drivers[who]
@@ -220,7 +224,7 @@ class Place:
         if decision is GO:
             assert self.fence is not None
             self.rows.append(batch)
-            self.fence = self.fence.with_batch(turn, "")
+            self.fence = self.fence.with_batch(pending, "")
         if is_answered:
             self.committed = max(self.committed, batch)
             self.drivers[who] = (claim, batch + 1)
@@ -246,24 +250,24 @@ ME = Claim("app/d", 3, "me")
 
 
 @pytest.mark.parametrize(
-    ("turn", "decision"),
+    ("pending", "decision"),
     [
-        (Turn("query", 4, "other"), Decision.SKIP),
-        (Turn("query", 5, "five"), Decision.SKIP),
-        (Turn("query", 5, "other"), Decision.CHANGED),
-        (Turn("query", 6, "six"), Decision.APPLY),
-        (Turn("query", 7, "seven"), Decision.RESTORED),
-        (Turn("query", 7, "seven", is_sparse=True), Decision.APPLY),
+        (PendingBatch("query", 4, "other"), Decision.SKIP),
+        (PendingBatch("query", 5, "five"), Decision.SKIP),
+        (PendingBatch("query", 5, "other"), Decision.CHANGED),
+        (PendingBatch("query", 6, "six"), Decision.APPLY),
+        (PendingBatch("query", 7, "seven"), Decision.RESTORED),
+        (PendingBatch("query", 7, "seven", is_sparse=True), Decision.APPLY),
     ],
 )
-def test_a_batch_is_applied_skipped_or_refused(turn: Turn, decision: Decision) -> None:
-    assert on_batch(HELD, ME, turn) is decision
+def test_a_batch_is_applied_skipped_or_refused(pending: PendingBatch, decision: Decision) -> None:
+    assert on_batch(HELD, ME, pending) is decision
 
 
 @pytest.mark.parametrize("other", [replace(ME, epoch=4), replace(ME, epoch=2), Claim("", 3, "you")])
 def test_only_the_driver_that_took_a_target_last_changes_it(other: Claim) -> None:
     assert on_change(HELD, other) is Decision.OVERTAKEN
-    assert on_batch(HELD, other, Turn("query", 5, "five")) is Decision.OVERTAKEN
+    assert on_batch(HELD, other, PendingBatch("query", 5, "five")) is Decision.OVERTAKEN
     assert on_change(HELD, ME) is Decision.APPLY
     assert on_change(None, ME) is Decision.RESTORED
 
@@ -288,3 +292,31 @@ def test_a_query_starts_if_the_target_fits_its_checkpoint(
 ) -> None:
     assert on_start(HELD, logged) is decision
     assert on_take(HELD, ME, logged) is decision
+
+
+@pytest.mark.parametrize(
+    ("batch", "code"), [(1, "TABLE_RESTORED"), (2, None), (3, None), (4, "CHECKPOINT_RESET")]
+)
+def test_a_table_is_between_what_is_committed_and_what_is_planned(
+    batch: int, code: str | None
+) -> None:
+    held, logged = Fence("", 1, "", "q", batch), Logged("q", committed=2, planned=3)
+
+    if code is None:
+        check_table("clean", held, logged, "home/checkpoints/clean")
+    else:
+        with raises(code):
+            check_table("clean", held, logged, "home/checkpoints/clean")
+
+
+@pytest.mark.parametrize(
+    ("batch", "digest", "decision"),
+    [(2, "same", Decision.SKIP), (2, "other", Decision.CHANGED), (1, "other", Decision.SKIP)],
+)
+def test_only_the_last_batch_is_compared_with_its_retry(
+    batch: int, digest: str, decision: Decision
+) -> None:
+    held = Fence("", 1, "", "q", 2, "same")
+
+    assert has_batch(held, batch)
+    assert on_retry(held, PendingBatch("q", batch, digest)) is decision

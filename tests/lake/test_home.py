@@ -1,28 +1,46 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
 from tests.faults import raises
 
 from millstream.lake.delta import FencedTable
-from millstream.lake.home import Home
+from millstream.lake.home import FORMAT, Home
 from millstream.model.schema import Schema
 
 
 def test_a_home_written_by_a_newer_version_is_refused(tmp_path: Path) -> None:
-    manifest = {"format": 99, "app": "shop", "written_by": "7.0", "sources": []}
+    manifest = {"format": FORMAT + 1, "app": "shop", "written_by": "7.0", "sources": []}
     (tmp_path / "manifest").write_text(json.dumps(manifest))
 
     with raises("HOME_NEWER") as caught:
         Home.at(tmp_path).prepare("shop", sources=[])
 
     assert str(caught.value) == (
-        f"[HOME_NEWER] home {str(tmp_path)!r} has format 99, written by millstream 7.0; "
+        f"[HOME_NEWER] home {str(tmp_path)!r} has format {FORMAT + 1}, written by millstream 7.0; "
         "this one knows formats up to 1\n"
         "  fix: use millstream 7.0 or later, or another --home"
     )
+
+
+def test_a_home_is_made_for_its_owner_alone_and_one_that_exists_keeps_its_permissions(
+    tmp_path: Path,
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    before = os.umask(0)
+    try:
+        Home.at(tmp_path / "deep" / "own").prepare("shop", sources=[])
+        Home.at(shared).prepare("shop", sources=[])
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "deep" / "own").stat().st_mode) == 0o700
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o755
 
 
 def test_a_home_of_another_app_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 from tests.faults import raises
 
 from millstream.lake.home import Home
-from millstream.lake.lease import Lease
+from millstream.lake.lease import Lease, holder_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,3 +74,29 @@ def test_a_takeover_leaves_the_holder_with_a_stale_epoch(home: Home) -> None:
         assert (first.epoch, second.epoch) == (1, 2)
         assert first.latest_epoch > first.epoch
         assert second.latest_epoch == second.epoch
+
+
+def test_a_driver_that_is_overtaken_finds_out_from_the_next_epoch_on(home: Home) -> None:
+    with Lease.acquire(home) as lease:
+        lease.hold()
+        with Lease.acquire(home, takeover=True), raises("OVERTAKEN"):
+            lease.hold()
+
+
+def test_two_looks_at_a_home_at_the_same_time_find_no_driver(home: Home) -> None:
+    Lease.acquire(home).release()
+
+    with (home.lease / "00000001").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert holder_of(home) is None
+
+
+def test_a_home_that_is_deleted_is_named(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    home.prepare("shop", sources=[])
+
+    with Lease.acquire(home) as lease:
+        shutil.rmtree(home.path)
+
+        with raises("HOME_GONE", match="is not there any more"):
+            lease.hold()

@@ -35,7 +35,7 @@ def test_commits_are_read_from_the_last_to_the_first(table: FencedTable) -> None
     ]
 
 
-def test_the_files_tell_what_delta_rs_tells(table: FencedTable) -> None:
+def test_the_files_say_what_delta_rs_says(table: FencedTable) -> None:
     for batch in range(3):
         table.append([], replace(table.facts, query_id="q", batch=batch).plus({"input": 2}))
     DeltaTable(str(table.path)).optimize.compact()

@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 from tests.apps import READING, app_of, forget_commit, moment, reading, rows, run, timed
 from tests.faults import raises
 
+from millstream.crash import armed
+from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.systems.memory.source import Memory
@@ -162,7 +164,7 @@ def test_a_rule_that_stops_the_table_leaves_nothing_of_the_batch(
         "[EXPECTATION_FAILED] batch 1 of 'clean' violates 'speed is positive' (1 rows); "
         "nothing of it was written\n"
         f"  at:  {app.graph.tables[0].at}\n"
-        "  fix: mend the data or the rule, or keep such rows aside: on_violation='quarantine'"
+        "  fix: correct the data or the rule, or keep such rows aside: on_violation='quarantine'"
     )
     assert rows(tmp_path, "clean") == [(1, 10.0)]
     assert entry(tmp_path, "clean").input == 1
@@ -381,6 +383,14 @@ def test_a_retried_batch_of_every_mode_is_written_once(spark: SparkSession, tmp_
     counted = "SELECT id, count(*) AS n FROM readings GROUP BY id"
     app.sql("updated", counted, mode="update", key=["id"])
     app.sql("replaced", counted, mode="complete")
+
+    def die(point: str, query: str, _: int) -> None:
+        if (point, query) == ("quarantine_commit", "added"):
+            raise InterruptedError
+
+    with armed(tmp_path, die), pytest.raises(MillstreamError, match="InterruptedError"):
+        run(app, tmp_path)
+    assert rows(tmp_path, "added__quarantine", "id") == [(2,)]
     run(app, tmp_path)
 
     for name in ("added", "updated", "replaced"):

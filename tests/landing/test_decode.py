@@ -3,7 +3,7 @@ import json
 import math
 import struct
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal as Number
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ from millstream.errors import SchemaError
 from millstream.landing.decode import NO_RECORD, Format, decoded_schema, decoder
 from millstream.landing.decode.column import UNFIT, ways
 from millstream.model.dataset import CsvOptions
+from millstream.model.record import PLAIN, RecordOptions
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
 
 Raw = bytes | str | None
@@ -39,10 +40,11 @@ def decode(
     *batches: pa.RecordBatch,
     how: Format = "json",
     options: CsvOptions | None = None,
+    record: RecordOptions = PLAIN,
     number_lines: bool = False,
 ) -> list[dict[str, Any]]:
     schema = ddl if isinstance(ddl, Schema) else Schema.parse(ddl)
-    run = decoder(schema, format=how, options=options, number_lines=number_lines)
+    run = decoder(schema, format=how, options=options, record=record, number_lines=number_lines)
     return [row for out in run(iter(batches)) for row in out.to_pylist(maps_as_pydicts="strict")]
 
 
@@ -375,15 +377,15 @@ def test_the_first_line_of_each_file_is_its_header_and_of_a_later_block_is_not()
     assert [row["a"] for row in rows] == [None, 1, None, 3, 5]
 
 
-def test_a_header_that_differs_from_the_schema_condemns_its_file_and_no_other() -> None:
-    first = batch(["a,c", "1,2"], origin="x")
+def test_a_header_with_no_column_of_the_schema_condemns_its_file_and_no_other() -> None:
+    first = batch(["d,c", "1,2"], origin="x")
     second = batch(["3,4", "a,b", "5,6"], origin=["x", "y", "y"])
 
     rows = decode("a INT, b INT", first, second, how="csv", options=CsvOptions(header=True))
 
-    fault = "header says a, c; the schema says a, b"
+    fault = "header says d, c; the schema says a, b"
     assert [row["_reason"] for row in rows] == [fault, fault, fault, NO_RECORD, None]
-    assert [row["_raw"] for row in rows[:3]] == [b"a,c", b"1,2", b"3,4"]
+    assert [row["_raw"] for row in rows[:3]] == [b"d,c", b"1,2", b"3,4"]
 
 
 def test_text_is_taken_as_it_is_into_the_only_column() -> None:
@@ -583,3 +585,77 @@ def test_the_greatest_float_fits_and_the_next_does_not() -> None:
     assert "does not fit FLOAT" in value(
         "FLOAT", repr(math.nextafter(greatest * 1.0000001, math.inf))
     )
+
+
+# -- field and column -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "raw"),
+    [("json", '{"@timestamp": "2026-01-01", "n": 1}'), ("csv", "2026-01-01,1")],
+)
+def test_a_field_becomes_the_column_that_it_is_renamed_to(how: Format, raw: str) -> None:
+    record = RecordOptions(rename={"@timestamp": "at"})
+
+    [row] = decode("at DATE, n INT", batch([raw]), how=how, record=record)
+
+    assert (row["at"], row["n"], row["_reason"]) == (date(2026, 1, 1), 1, None)
+
+
+def test_a_reason_names_the_field_as_the_record_does() -> None:
+    record = RecordOptions(rename={"@timestamp": "at"})
+
+    found = reason("at DATE NOT NULL", '{"at": "2026-01-01"}', record=record)
+
+    assert found == "missing required field, at $.@timestamp"
+
+
+# -- formats of times -----------------------------------------------------------------------------
+
+LOGGED = RecordOptions(formats={"at": ["dd/MMM/yyyy:HH:mm:ss Z", "epoch_ms"]})
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("how", "raws"),
+    [
+        (
+            "json",
+            [
+                '{"at": "01/May/2026:14:00:00 +0200", "n": 1}',
+                '{"at": 1777636800000, "n": 2}',
+                '{"at": "1777636800000", "n": 3}',
+                '{"at": 1777636800000.5, "n": 4}',
+                '{"at": "2026-05-01", "n": 5}',
+                '{"at": true, "n": 6}',
+                '{"at": null, "n": 7}',
+                '{"at": 1, "n": "8"}',
+            ],
+        ),
+        (
+            "csv",
+            [
+                "01/May/2026:14:00:00 +0200,1",
+                "1777636800000,2",
+                "1777636800000,3",
+                "1777636800000.5,4",
+                "2026-05-01,5",
+                "true,6",
+                ",7",
+                "1,x",
+            ],
+        ),
+    ],
+)
+def test_times_are_read_by_the_formats_of_their_column(how: Format, raws: list[str]) -> None:
+    found = decode("at TIMESTAMP, n INT", batch([*raws]), how=how, record=LOGGED)
+
+    at = [NOON, NOON, NOON, NOON + timedelta(microseconds=500), None, None, None, None]
+    assert [row["at"] for row in found] == at
+    reasons = [row["_reason"] for row in found]
+    assert reasons[:4] == [None] * 4
+    wanted = "expected timestamp as 'dd/MMM/yyyy:HH:mm:ss Z' or epoch_ms, got '2026-05-01'"
+    assert reasons[4].startswith(wanted)
+    assert reasons[5] is not None
+    assert reasons[6] is None
+    assert "n" in reasons[7]

@@ -5,12 +5,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.apps import wait_for
 
 from millstream.errors import InboxClosedError
 from millstream.landing.inbox import Inbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -40,13 +41,6 @@ def inbox(landing: Landing, tmp_path: Path) -> Iterator[Inbox]:
     inbox = Inbox(tmp_path / "orders", epoch=1, landed=lambda: landing.name)
     yield inbox
     inbox.close()
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_record_is_acknowledged_when_it_is_landed(inbox: Inbox, landing: Landing) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from tests.faults import raises
 
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
+from millstream.lake.staging import Staged, stage
 from millstream.landing.land import Landing
 from millstream.operators import dedup
 from millstream.systems.memory.source import Memory
+from millstream.views.status import StatusView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +76,31 @@ def test_the_ledger_counts_every_row_once(spark: SparkSession, tmp_path: Path) -
     [entry] = read_ledger(Home.at(tmp_path)).sources
     assert (entry.name, entry.batches, entry.input, entry.is_balanced) == ("readings", 2, 4, True)
     assert entry.verdicts == {"ok": 1, "late": 1, "future": 0, "malformed": 2, "rejected": 0}
+
+
+def test_blank_lines_and_rows_that_were_bent_are_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    places: list[tuple[Any, ...]] = []
+    runs: list[tuple[Any, dict[str, str]]] = [
+        (True, {}),
+        (True, {"slow": "speed < 9"}),
+        ((), {}),
+        (["id"], {}),
+    ]
+    for number, (lenient, rules) in enumerate(runs):
+        source = Memory(READING, lenient=lenient)
+        source.add(reading(number, "12:00:00"), "", '{"id": " 7 ", "at": "2026-05-01"}', "  ", "x")
+        home = tmp_path / ("one" if not rules else "ruled")
+
+        run(timed(source, expect=rules), home)
+
+        [entry] = read_ledger(Home.at(home)).sources
+        places.append((entry.input, entry.verdicts["ok"], entry.blank, entry.bent))
+        assert entry.is_balanced
+
+    assert places == [(5, 2, 2, 1), (5, 1, 2, 1), (10, 3, 4, 1), (15, 4, 6, 2)]
+    assert StatusView.of(Home.at(home), None).datasets[0].verdicts["blank"] == 6
 
 
 def test_a_row_exactly_at_the_watermark_is_not_late(spark: SparkSession, tmp_path: Path) -> None:
@@ -231,7 +259,27 @@ def test_a_retried_batch_lands_once(spark: SparkSession, tmp_path: Path) -> None
     assert [event.kind for event in events] == ["started", "finished"]
 
 
-def test_a_retried_batch_with_other_rows_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_would_land_fewer_rows_than_it_read_lands_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Memory(READING)
+    source.add(reading(1, "12:00:00"), reading(2, "12:01:00"))
+
+    def losing(*arguments: Any) -> Staged:
+        staged = stage(*arguments)
+        return replace(staged, files=staged.files[1:])
+
+    monkeypatch.setattr("millstream.landing.land.stage", losing)
+    with raises("LANDING_UNBALANCED", match="read 2 rows and would land 0; nothing"):
+        run(timed(source), tmp_path)
+    monkeypatch.undo()
+
+    assert verdicts(tmp_path) == {}
+    run(timed(source), tmp_path)
+    assert verdicts(tmp_path) == {1: "ok", 2: "ok"}
+
+
+def test_a_retried_batch_with_other_rows_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     source = Memory(READING)
     source.add(reading(1, "12:00:00"))
     app = timed(source)
@@ -243,7 +291,7 @@ def test_a_retried_batch_with_other_rows_is_told(spark: SparkSession, tmp_path: 
 
     assert verdicts(tmp_path) == {1: "ok"}
     assert [event.detail for event in events if event.kind == "differs"] == [
-        "batch 0 gave other rows when it was retried; the first ones stand"
+        "batch 0 gave other rows when it was retried; the first ones are kept"
     ]
 
 
@@ -304,7 +352,7 @@ def expected_verdicts(batches: list[list[dict[str, Any]]]) -> dict[int, str]:
     return found
 
 
-def test_landing_tells_where_a_row_came_from(spark: SparkSession, tmp_path: Path) -> None:
+def test_landing_records_where_a_row_came_from(spark: SparkSession, tmp_path: Path) -> None:
     source = Memory(READING)
     source.add(reading(1, "12:00:00"), reading(2, "12:00:00"))
     source.add(reading(3, "12:00:00"))

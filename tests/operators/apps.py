@@ -44,6 +44,35 @@ def joined(*hows: How, within: str | tuple[str, str] = "10 seconds") -> ms.App:
     return app
 
 
+def ending(*hows: How) -> ms.App:
+    """Joins until an end that rows have themselves, and one without end."""
+    app = two_sources("ending")
+
+    def declare(how: How) -> None:
+        @app.table(name=f"{how}_until")
+        def answer(shown: DataFrame, clicked: DataFrame) -> DataFrame:
+            lasts = F.expr("CASE site WHEN 'a' THEN INTERVAL 10 SECONDS END")
+            ending = shown.withColumn("expires", F.col("at") + lasts)
+            return ms.join_within(ending, clicked, on="ad", until="expires", how=how)
+
+    for how in hows:
+        declare(how)
+
+    @app.table()
+    def capped(shown: DataFrame, clicked: DataFrame) -> DataFrame:
+        ending = shown.withColumn("expires", F.expr("at + INTERVAL 1 HOUR"))
+        joined = ms.join_within(
+            ending, clicked, on="ad", within="10 seconds", until="expires", how="left"
+        )
+        return joined.drop("expires")
+
+    @app.table()
+    def pairs(shown: DataFrame, clicked: DataFrame) -> DataFrame:
+        return ms.join_within(shown, clicked, on="ad", unbounded=True)
+
+    return app
+
+
 def as_of() -> ms.App:
     """Each impression with the latest click before it."""
     app = two_sources("as_of")
@@ -117,6 +146,11 @@ def counted() -> ms.App:
         return ms.top_k(counts, by="n", k=2, per="window")
 
     @app.table()
+    def tied(shown: DataFrame) -> DataFrame:
+        windowed = shown.withColumn("window", F.window("at", "20 seconds"))
+        return ms.top_k(windowed.drop("at"), by="site", k=2, per="window", ties="all")
+
+    @app.table()
     def totals(shown: DataFrame) -> DataFrame:
         windowed = shown.withColumn("window", F.window("at", "20 seconds"))
         told = {"rows": "count(*)", "ads": "count(DISTINCT ad)", "first": "min(at)"}
@@ -152,8 +186,8 @@ def windowed() -> ms.App:
 def matched() -> ms.App:
     """What follows within a time, what does not, and windows over what was found."""
     app = one_source("matched")
-    pattern = ms.pattern(key="ad", within="20 seconds").step("first", "site = 'a'")
-    pattern = pattern.step("last", "site = 'b'")
+    pattern = ms.pattern(key="ad", within="20 seconds", tie_by="site")
+    pattern = pattern.step("first", "site = 'a'").step("last", "site = 'b'")
 
     @app.table()
     def found(shown: DataFrame) -> DataFrame:

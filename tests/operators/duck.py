@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     Row = tuple[Any, ...]
 
@@ -35,9 +35,12 @@ TOP = """
         SELECT unnest([us // {slide} * {slide} - {slide}, us // {slide} * {slide}]) AS began, *
         FROM shown
     ), counts AS (SELECT began, ad, count(*) AS n FROM windows GROUP BY ALL)
-    SELECT began, ad, n, row_number() OVER (PARTITION BY began ORDER BY n DESC, ad DESC) AS rank
-    FROM counts QUALIFY rank <= {k}
+    SELECT began, ad, n, {rank} AS rank FROM counts QUALIFY rank <= {k}
 """
+RANKS = {
+    "cut": "row_number() OVER (PARTITION BY began ORDER BY n DESC, ad DESC)",
+    "all": "rank() OVER (PARTITION BY began ORDER BY n DESC)",
+}
 SESSIONS = """
     WITH marked AS (
         SELECT ad, us, coalesce(us - lag(us) OVER by_ad > {gap}, true)::INT AS begins
@@ -65,13 +68,23 @@ class Duck:
         near = NEAR.format(before=before_us, after=after_us)
         return self._sorted(JOINS[how].format(near=near))
 
+    def joined_until(self, how: str, lasts_us: Mapping[str, int], longest_us: int) -> list[Row]:
+        """Rows shown with clicks from their time on, for as long as their site says."""
+        cases = " ".join(f"WHEN '{site}' THEN {us}" for site, us in lasts_us.items())
+        near = f"s.ad = c.ad AND c.us - s.us BETWEEN 0 AND CASE s.site {cases} END"
+        return self._sorted(JOINS[how].format(near=f"{near} AND c.us - s.us <= {longest_us}"))
+
+    def all_pairs(self) -> list[Row]:
+        """Rows of equal keys."""
+        return self._sorted(JOINS["inner"].format(near="s.ad = c.ad"))
+
     def as_of(self, age_us: int = 10**15) -> list[Row]:
         """Each row shown with the latest click before it."""
         return self._sorted(AS_OF.format(age=age_us))
 
-    def top(self, k: int, slide_us: int) -> list[Row]:
+    def top(self, k: int, slide_us: int, ties: str) -> list[Row]:
         """The most frequent of windows of two slides each."""
-        return self._sorted(TOP.format(k=k, slide=slide_us))
+        return self._sorted(TOP.format(k=k, slide=slide_us, rank=RANKS[ties]))
 
     def tumbling(self, length_us: int) -> list[Row]:
         """How often each key is in each window."""

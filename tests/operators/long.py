@@ -15,7 +15,7 @@ from tests.operators.trial import hold
 
 from millstream.settings import resolve_master
 from millstream.spark.session import open_session
-from millstream.testing.chance import arrivals_of
+from millstream.testing.course import arrivals_of
 from millstream.testing.property import prove
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BOUNDS: tuple[str | tuple[str, str], ...] = ("10 seconds", ("5 seconds", "10 seconds"), "0 s")
 APPS: dict[str, Callable[[random.Random], App]] = {
     "joins": lambda dice: apps.joined(*apps.HOWS, within=dice.choice(BOUNDS)),
+    "until": lambda _: apps.ending(*apps.HOWS),
     "as_of": lambda _: apps.as_of(),
     "counted": lambda _: apps.counted(),
     "chained": lambda _: apps.chained(),

@@ -62,7 +62,7 @@ def test_a_row_that_the_function_raises_on_goes_into_the_quarantine_with_its_tra
         (5, 5.0, "EUR"),
     ]
     aside = DeltaTable(str(Home.at(tmp_path).quarantine("priced"))).to_pyarrow_table().to_pylist()
-    assert sorted(row["_rules"][0] for row in aside) == ["price raises nothing"] * 2
+    assert sorted(row["_rules"][0] for row in aside) == ["price raised"] * 2
     assert {"two", "four"} == {row["_row"].split('"text": "')[1].split('"')[0] for row in aside}
     assert all("could not convert string to float" in row["_raised"] for row in aside)
     assert all("test_add_columns.py" in row["_raised"] for row in aside)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from pyspark.sql import functions as F
 from tests.faults import raises
-from tests.operators.apps import CLICKED, HOWS, SHOWN, joined, rows_of, two_sources, waiting
+from tests.operators.apps import (
+    CLICKED,
+    HOWS,
+    SHOWN,
+    ending,
+    joined,
+    rows_of,
+    two_sources,
+    waiting,
+)
 from tests.operators.trial import hold
 
 import millstream as ms
@@ -44,6 +53,38 @@ def test_every_operator_gives_in_a_batch_what_duckdb_does(spark: SparkSession) -
 @pytest.mark.long
 def test_operators_are_prefix_consistent(spark: SparkSession) -> None:
     assert_prefix_consistent(waiting(), rows_of(random.Random(1), 12), runs=3, spark=spark)
+
+
+@pytest.mark.long
+def test_joins_until_an_end_of_their_own_and_without_end_are_prefix_consistent(
+    spark: SparkSession,
+) -> None:
+    rows = rows_of(random.Random(2), 16)
+    assert_prefix_consistent(ending("left", "full"), rows, runs=3, spark=spark)
+
+
+def test_a_row_without_a_partner_comes_out_when_its_own_end_has_passed(
+    stream: Callable[..., Script], home: Path
+) -> None:
+    with stream(ending("left"), home=home) as s:
+        s.send("shown", ad="x", at="12:00:00", site="a")
+        s.send("shown", ad="y", at="12:00:00", site="b")
+        s.send("clicked", ad="z", at="12:00:00", n=1)
+        s.batch()
+        s.send("clicked", ad="x", at="12:00:10", n=2)
+        s.send("clicked", ad="z", at="12:01:00", n=3)
+        s.send("shown", ad="z", at="12:01:00", site="a")
+        s.batch()
+        s.crash()
+        s.restart()
+        s.batch()
+
+        assert s.table("left_until").rows("ad", "n") == [("x", 2), ("y", None), ("z", 3)]
+        assert s.table("pairs").rows("ad", "n") == [("x", 2), ("z", 1), ("z", 3)]
+        frontiers = {t: facts_of(home / "tables" / t).frontier for t in ("capped", "pairs")}
+        assert frontiers["capped"] is not None
+        assert frontiers["pairs"] is None
+        s.assert_consistent()
 
 
 def test_a_join_is_complete_to_the_watermark_less_its_bound(
@@ -148,6 +189,16 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
         ("OPERATOR_OPTION", lambda: ms.join_as_of(left, right, on="ad", within=timedelta(1))),  # type: ignore[arg-type]
         ("OPERATOR_OPTION", lambda: ms.join_within(left, right, on=[], within="1 hour")),
         ("OPERATOR_OPTION", lambda: ms.join_within(left, right, **hour, how="outer")),  # type: ignore[arg-type]
+        ("OPERATOR_OPTION", lambda: ms.join_within(left, right, **hour, unbounded=True)),
+        *(
+            ("OPERATOR_OPTION", lambda s=said: ms.join_within(two, right, on="ad", **s))
+            for said in (
+                {"unbounded": True, "until": "booked"},
+                {"unbounded": True, "how": "left"},
+                {"until": "booked", "within": ("1 s", "1 s")},
+            )
+        ),
+        ("OPERATOR_COLUMN", lambda: ms.join_within(two, right, on="ad", until="site")),
         ("OPERATOR_COLUMN", lambda: ms.join_within(left, right, on="adid", within="1 hour")),
         ("OPERATOR_COLUMN", lambda: ms.join_within(left, right, **hour, event_time="site")),
         (
@@ -171,6 +222,7 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_call(spark: SparkSess
         ("OPERATOR_OPTION", lambda: ms.dedup(left, [])),
         ("OPERATOR_OPTION", lambda: ms.dedup(left, "ad", within="a while")),
         ("OPERATOR_OPTION", lambda: ms.top_k(left, by="at", k=0)),
+        ("OPERATOR_OPTION", lambda: ms.top_k(left, by="at", k=1, ties="some")),  # type: ignore[arg-type]
         ("OPERATOR_COLUMN", lambda: ms.top_k(left, by="when", k=1)),
         (
             "OPERATOR_COLUMN",

@@ -52,7 +52,8 @@ def matched(select: str = "k, c.n", **changed: Any) -> Any:
         "after": "skip_past_last",
     }
     said |= changed
-    pattern = ms.pattern(key="k", within=said["within"]).step("a", "kind = 'a'")
+    pattern = ms.pattern(key="k", within=said["within"], tie_by=said.get("tie_by", ()))
+    pattern = pattern.step("a", "kind = 'a'")
     if said.get("between"):
         pattern = pattern.step("b", "kind = 'b'")
     pattern = pattern.step("c", said["c"], times=said["times"])
@@ -79,12 +80,17 @@ def as_of(within: str | None = None, name: str = "name") -> Any:
     )
 
 
+def near(within: str = "1 minute", how: Any = "left") -> Any:
+    return lambda seen, known: ms.join_within(seen, known, on="k", within=within, how=how)
+
+
 CHANGES: dict[str, tuple[Any, Any, str]] = {
     "a step more": (matched(), matched(between=True), r"step 2 was c \(kind = 'c'\) and is b"),
     "a condition": (matched(), matched(c="kind = 'z'"), "step 2 was c .* and is c .*'z'"),
     "times": (matched(), matched(times=(1, 3)), "times 1 to 3"),
     "a time": (matched(), matched(within="5 minutes"), "within was 10 minutes and is 5 minutes"),
     "a comparison": (matched(), matched(c="kind = 'c' AND n > a.n"), "it compares was none and is"),
+    "ties": (matched(), matched(tie_by="n"), "it has tie_by anew: n int"),
     "a policy": (matched(), matched(after="skip_to_last(c)"), r"after_match .*skip_to_last\(c\)"),
     "columns": (matched(), matched("k, a.kind AS n"), "columns it keeps was n int and is kind"),
     "absence": (matched(), absent, "'ms.match' was in its place"),
@@ -97,6 +103,8 @@ CHANGES: dict[str, tuple[Any, Any, str]] = {
         once(more="kind AS m"),
         "'m' of the rows was int and is string",
     ),
+    "a bound": (near(), near("2 minutes"), "within was .* and 1 minute and is .* and 2 minutes"),
+    "a kind of join": (near(), near(how="right"), "how was left and is right"),
     "an age": (as_of(), as_of("1 minute"), "within was any age and is 1 minute"),
     "reference": (as_of(), as_of(None, "length(name) AS name"), "'name' of the right .* is int"),
 }

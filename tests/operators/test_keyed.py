@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from millstream.operators.joins.latest import Latest
+from millstream.operators.joins.until import Until
 from millstream.operators.once import Once
 
 if TYPE_CHECKING:
@@ -98,6 +100,61 @@ def test_the_latest_row_as_of_an_event_is_that_of_duckdb_in_any_cut() -> None:
     """
     assert con.sql(differ).fetchall() == []
     assert len(tables["found"]) > 1_000
+
+
+HOWS: tuple[Any, ...] = ("inner", "left", "right", "full", "semi")
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_rows_are_joined_until_their_own_end_in_any_cut_as_all_pairs_have_it(how: Any) -> None:
+    found = 0
+    for seed in range(2_000):
+        dice = random.Random(seed)
+        left = [(us, us + dice.randrange(-2, 15), text) for us, text in events(dice, "l")]
+        right = events(dice, "r")
+        pairs: list[Row] = [
+            (one, other)
+            for us, end, one in left
+            for other_us, other in right
+            if us <= other_us <= end
+        ]
+        alone = [(one, "") for _, _, one in left if one not in {pair[0] for pair in pairs}]
+        others = [("", other) for _, other in right if other not in {pair[1] for pair in pairs}]
+        by_how: dict[str, list[Row]] = {
+            "inner": pairs,
+            "left": [*pairs, *alone],
+            "right": [*pairs, *others],
+            "full": [*pairs, *alone, *others],
+            "semi": [*{one: (one,) for one, _ in pairs}.values()],
+        }
+        wanted = by_how[how]
+        rows = [(us, 0, end if end >= us else us - 1, text) for us, end, text in left]
+        rows += [(us, 1, us, text) for us, text in right]
+
+        for batches in (cuts(dice, rows), iter([(rows, math.inf)])):
+            answers = played(Until(how), batches)
+            taken = [answer[:1] for answer in answers] if how == "semi" else answers
+            assert sorted(taken) == sorted(wanted), seed
+        found += len(wanted)
+    assert found > 4_000
+
+
+@pytest.mark.parametrize("age_us", [None, 4])
+def test_a_reference_row_that_arrived_batches_earlier_counts_until_the_next_one(
+    age_us: int | None,
+) -> None:
+    latest = Latest(age_us, is_inner=False)
+    batches: list[tuple[list[Row], float]] = [
+        ([(3, 1, "r3"), (5, 1, "r5")], 4),
+        ([(12, 0, "e12")], 8),
+        ([(9, 0, "e9")], 8),
+        ([], 10),
+        ([(20, 1, "r20")], 30),
+    ]
+
+    answers = played(latest, iter(batches))
+
+    assert answers == [("e9", "r5"), ("e12", "r5" if age_us is None else "")]
 
 
 def _us(rows: Sequence[tuple[int, str]], text: str) -> int:

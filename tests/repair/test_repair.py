@@ -12,16 +12,16 @@ from deltalake import write_deltalake
 from tests.damage import Case, Judge, Sweep, cases, chosen
 from tests.damaged import finished
 from tests.faults import raises
-from tests.graphs import graph, source, table
+from tests.graphs import graph, serve, source, table, view
 
 from millstream.checkpoint.checksum import write_sealed
-from millstream.checkpoint.entry import Commit, FileRead, Offsets
+from millstream.checkpoint.entry import CommitEntry, FileRead, Offsets
 from millstream.checkpoint.health import examine
 from millstream.errors import CheckpointDamagedError
 from millstream.lake.delta import Facts, FencedTable
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
-from millstream.repair.repair import repair
+from millstream.repair.repair import rebuild, repair
 from millstream.systems.files.source import Files
 from millstream.systems.kafka.settings import Kafka
 from millstream.systems.rate.source import Rate
@@ -65,7 +65,7 @@ def checkpoint(home: Home, name: str, ends: list[Any], *, done: int | None = Non
         offsets = Offsets(0, 1000 + n, (json.dumps(end, separators=(",", ":")),), {"a": "b"})
         write_sealed(path / "offsets" / str(n), offsets.to_text())
         if done is None or n <= done:
-            write_sealed(path / "commits" / str(n), Commit(0).to_text())
+            write_sealed(path / "commits" / str(n), CommitEntry(0).to_text())
     return path
 
 
@@ -137,14 +137,14 @@ def test_commits_that_are_gone_are_written_again_for_a_query_without_state(home:
 
     assert done(home) == ["commits/2: written again: the table holds batch 2"]
     commit = (home.checkpoint("orders") / "commits" / "2").read_bytes()
-    assert Commit.parse(commit) == Commit(0)
+    assert CommitEntry.parse(commit) == CommitEntry(0)
 
 
 def test_a_damaged_plan_that_no_table_holds_is_dropped(home: Home) -> None:
     file = home.checkpoint("orders") / "offsets" / "3"
     file.write_text("v1")
 
-    assert done(home) == ["offsets/3: batch 3 is not in the table and will be planned anew"]
+    assert done(home) == ["offsets/3: batch 3 is not in the table and will be planned again"]
     assert not file.exists()
 
 
@@ -233,6 +233,45 @@ def test_a_compacted_entry_names_all_that_has_landed(tmp_path: Path) -> None:
     assert [(f.path, f.batch) for f in files] == [(f"file:///in/{n}.json", n) for n in range(10)]
 
 
+def test_an_answer_is_rebuilt_with_all_that_is_made_from_it(home: Home) -> None:
+    shop = graph(*SHOP.declared, view("seen", "paid"), serve("sold", "seen"))
+    checkpoint(home, "sold", [{"reservoirVersion": 0}])
+
+    with raises("REPAIR_NOT_AGREED"):
+        rebuild(shop, home, "paid")
+    [remedy] = rebuild(shop, home, "paid", agreed=True).remedies
+
+    assert remedy.what == "computed again from what is landed: paid, by, sold"
+    assert home.tables == ("orders",)
+    [aside] = (home.path / "aside").iterdir()
+    assert sorted(str(p.relative_to(aside)) for p in aside.glob("*/*")) == [
+        "checkpoints/paid",
+        "checkpoints/sold",
+        "tables/paid",
+    ]
+    assert rebuild(shop, home, "by", agreed=True).remedies == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("orders", "it is a source, not an answer"),
+        ("seen", "it is a view, not an answer"),
+        ("hot", "it is made from 'clicks', which is live: its rows are not stored"),
+    ],
+)
+def test_what_cannot_be_computed_again_is_not_moved(home: Home, name: str, why: str) -> None:
+    live = (source("clicks", live=True), table("hot", "clicks"))
+    shop = graph(*SHOP.declared, view("seen", "paid"), *live)
+
+    with raises("REBUILD_REFUSED", match=why):
+        rebuild(shop, home, name, agreed=True)
+    with raises("UNKNOWN_DATASET", match="pade"):
+        rebuild(shop, home, "pade", agreed=True)
+
+    assert not (home.path / "aside").exists()
+
+
 def test_a_table_whose_offsets_are_lost_is_computed_again_with_all_that_reads_it(
     home: Home,
 ) -> None:
@@ -248,7 +287,7 @@ def test_a_table_whose_offsets_are_lost_is_computed_again_with_all_that_reads_it
     ]
 
     assert str(caught.value) == (
-        "[REPAIR_NOT_AGREED] the repair would move tables aside, to be computed again: by, paid\n"
+        "[REPAIR_NOT_AGREED] this would move tables aside, to be computed again: by, paid\n"
         "  fix: repeat the command with --yes; nothing was changed"
     )
     assert home.tables == ("orders",)
@@ -284,7 +323,7 @@ def test_a_landing_that_lacks_batches_is_refused(home: Home) -> None:
         f"[CHECKPOINT_LOST] the checkpoint of 'orders' cannot be mended: '{file}' is lost, and "
         "with it the way from it to the table: batch 4 is marked as done, but the table holds "
         "batches up to 2\n"
-        f"  fix: restore '{file}' from a backup; to go on without would lose or repeat rows, "
+        f"  fix: restore '{file}' from a backup; to continue without it would lose or repeat rows, "
         "so nothing was changed"
     )
 
@@ -431,7 +470,7 @@ def test_state_that_spark_finds_damaged_while_it_runs_is_named(
 
 
 @pytest.mark.spark
-def test_a_sweep_tells_every_case_and_is_written_down(shop: Finished, tmp_path: Path) -> None:
+def test_a_sweep_reports_every_case_and_is_written_down(shop: Finished, tmp_path: Path) -> None:
     told: list[str] = []
 
     sweep = Sweep("2026-11-16", seed=3).over(shop, tmp_path, 1, told.append)

@@ -25,8 +25,8 @@ from millstream.errors import CrashNotReachedError
 from millstream.lake.home import Home
 from millstream.spark.session import open_session, stop_session
 from millstream.testing.kafka import Broker
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 from millstream.testing.script import Script
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def main() -> None:
     met, sent = Counter[str](), 0
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        broker, postgres = opened.enter_context(Broker()), opened.enter_context(Postgres())
-        cache = opened.enter_context(Redis())
+        broker, postgres = opened.enter_context(Broker()), opened.enter_context(PostgresServer())
+        cache = opened.enter_context(RedisServer())
         make_topic(broker.servers, TOPIC)
         sinks: dict[str, Any] = {
             "delta": ms.DeltaPath(str(folder / "delta")),

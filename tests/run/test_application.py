@@ -17,7 +17,7 @@ from millstream.lake.ledger import read_ledger
 from millstream.observe import Progress
 from millstream.run.supervise import Restart
 from millstream.systems.memory.source import Memory
-from millstream.views.live import look
+from millstream.views.progress import look
 from millstream.views.report import LedgerView
 from millstream.views.status import StatusView
 
@@ -219,7 +219,7 @@ def test_a_row_that_always_fails_stops_its_table_and_leaves_the_others_running(
     app.sql("after", "SELECT id FROM lucky")
     app.sql("beside", "SELECT id FROM readings")
     events: list[Event] = []
-    running = app.open({"home": tmp_path, "once": True}, tell=events.append)
+    running = app.open({"home": tmp_path, "once": True}, on_event=events.append)
 
     running.serve()
 
@@ -229,13 +229,15 @@ def test_a_row_that_always_fails_stops_its_table_and_leaves_the_others_running(
         "[QUERY_STOPPED] stopped for good: lucky; stale because of it: after\n"
         "  fix: see the errors above"
     )
-    assert [pair for pair in kinds(events) if pair[0] in ("restarting", "failed", "stale")] == [
+    assert [
+        pair for pair in kinds(events) if pair[0] in ("restarting", "query_failed", "stale")
+    ] == [
         ("restarting", "lucky"),
         ("restarting", "lucky"),
-        ("failed", "lucky"),
+        ("query_failed", "lucky"),
         ("stale", "after"),
     ]
-    [error] = [event.error for event in events if event.kind == "failed"]
+    [error] = [event.error for event in events if event.kind == "query_failed"]
     assert error is not None
     assert error.code == "SPARK_FAILED"
     assert error.what == "query 'lucky' failed in Spark (PYTHON): ConnectionError: 13"
@@ -280,7 +282,7 @@ def test_a_function_that_raises_on_a_row_stops_its_query_at_once_with_line_and_a
     app.sql("after", "SELECT id FROM lucky")
     app.sql("divided", "SELECT id / (id - 13) AS share FROM readings")
     events: list[Event] = []
-    running = app.open({"home": tmp_path, "once": True}, tell=events.append)
+    running = app.open({"home": tmp_path, "once": True}, on_event=events.append)
 
     running.serve()
 
@@ -330,7 +332,7 @@ def test_a_run_that_is_stopped_while_a_query_is_restarting_does_not_end_well(
     app = timed(source)
     app.table(name="lucky")(lambda readings: readings.select(checked(lambda n: n == 13)))
     events: list[Event] = []
-    running = app.open({"home": tmp_path}, tell=events.append)
+    running = app.open({"home": tmp_path}, on_event=events.append)
 
     def stop_when_it_restarts() -> None:
         if ("restarting", "lucky") in kinds(events):
@@ -491,6 +493,7 @@ def test_a_live_source_is_read_directly_and_its_wrong_rows_are_counted(
             "future": 0,
             "malformed": 2,
             "rejected": 1,
+            "blank": 0,
         }
     }
 

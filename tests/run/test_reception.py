@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.apps import app_of
+from tests.apps import app_of, wait_for
 
 from millstream.landing.inbox import Inbox
 from millstream.run import reception
@@ -19,7 +19,7 @@ from millstream.systems.socket.source import Socket
 from millstream.testing.server import HOST, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from millstream.model.dataset import Connector
@@ -51,13 +51,6 @@ def received(connector: Connector, inbox: Inbox, **options: Any) -> tuple[Recept
     [source] = app_of(connector).graph.sources
     source.connector.reach(None, source.name, source.at)  # type: ignore[arg-type]
     return Reception(source, inbox, DEFAULT, events.append, **options), events
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_server_that_takes_one_client_loses_no_line(inbox: Hurried, tmp_path: Path) -> None:

@@ -168,6 +168,32 @@ def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_afte
         ]
 
 
+def test_reference_rows_with_other_columns_are_reported_and_those_from_before_stand(
+    stream: Callable[..., Script], tmp_path: Path
+) -> None:
+    app, products = ms.App("shop"), str(tmp_path / "products")
+    write_deltalake(products, pa.table({"product": ["tea"], "name": ["Tea"]}))
+
+    @app.source()
+    def orders() -> ms.Memory:
+        return ms.Memory("id BIGINT, product STRING")
+
+    @app.table()
+    def named(orders: DataFrame) -> DataFrame:
+        return orders.join(ms.reference(products), "product")
+
+    with stream(app) as s:
+        for number, columns in enumerate(({}, {"price": [1]})):
+            rows = pa.table({"product": ["tea"], "name": ["Tea"], **columns})
+            write_deltalake(products, rows, mode="overwrite", schema_mode="overwrite")
+            s.send("orders", id=number, product="tea")
+            s.batch()
+
+        assert s.table("named").rows("id", "name") == [(0, "Tea"), (1, "Tea")]
+        errors = [event.error for event in s.events if event.kind == "not_renewed"]
+        assert [error.code for error in errors if error] == ["REFERENCE_COLUMNS"]
+
+
 def test_a_delta_table_that_is_made_anew_is_not_taken_for_the_one_before(
     stream: Callable[..., Script], tmp_path: Path
 ) -> None:
@@ -186,7 +212,7 @@ def test_a_delta_table_that_is_made_anew_is_not_taken_for_the_one_before(
         s.crash(after="batch_staged", query="named")
         shutil.rmtree(market.prices)
         market.say("Tea", 3)
-        with raises("REFERENCE_UNREADABLE", match="made anew"):
+        with raises("REFERENCE_UNREADABLE", match="created again"):
             s.restart()
 
 

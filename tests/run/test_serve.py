@@ -68,7 +68,7 @@ def test_a_topic_to_write_to_that_does_not_exist_is_reported_before_anything_sta
     assert str(refused.value) == (
         f"[TOPIC_MISSING] serve 'copied': topic 'ther' does not exist at {broker.servers}\n"
         f"  at:  {app.graph.datasets['copied'].at}\n"
-        "  fix: did you mean 'there'? create the topic, or mend its name"
+        "  fix: did you mean 'there'? create the topic, or correct its name"
     )
 
 

@@ -20,13 +20,14 @@ import millstream as ms
 from millstream.checkpoint import CheckpointLog
 from millstream.crash import armed
 from millstream.errors import CheckpointDamagedError, Location, StoreAheadError, StoreRestoredError
+from millstream.lake.change_log import ChangeLog
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
+from millstream.lake.staged_batches import StagedBatches
 from millstream.lake.staging import Staged
 from millstream.model.dataset import Serve
-from millstream.serve.changes import ChangeLog, Changes
-from millstream.serve.outbox import Outbox
-from millstream.serve.stores import Served
+from millstream.serve.changes import Changes
+from millstream.serve.serve_sink import ServeSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,16 +54,15 @@ class Place:
         for name in ("offsets", "commits"):
             (self.log.path / name).mkdir(parents=True)
         (self.log.path / "metadata").write_text(json.dumps({"id": QUERY}))
-        self.opened: list[Served] = []
+        self.opened: list[ServeSink] = []
         self.differences: list[int] = []
 
-    def served(self, *sinks: Any, epoch: int = 1) -> Served:
+    def served(self, *sinks: Any, epoch: int = 1) -> ServeSink:
         serve = Serve("items", ("raw",), lambda raw: raw, Location("app.py", 9), sinks, "update")
         frame: Any = SimpleNamespace(schema=SCHEMA)
         lease: Any = SimpleNamespace(home=self.home, epoch=epoch)
-        served = Served(serve, "shop", frame, self.log, lease, self.differences.append)
+        served = ServeSink(serve, "shop", frame, self.log, lease, self.differences.append)
         self.opened.append(served)
-        served.open()
         return served
 
     def staged(self, *rows: tuple[int | None, str], digest: str = "digest") -> Staged:
@@ -111,7 +111,7 @@ def test_a_driver_that_dies_between_two_stores_gives_the_second_what_the_first_h
     assert (len(rows_in(sinks[0])), len(rows_in(sinks[1]))) == (1, 0)
     place.plan(0)
     later = place.served(*sinks, epoch=2)
-    later.hold_to_checkpoint()
+    later.check_against_checkpoint()
     assert later.facts.batch == -1
     later.commit(place.staged((1, "a")), 0, QUERY)
 
@@ -248,18 +248,18 @@ def test_a_damaged_checkpoint_is_told_as_the_cause_and_not_the_store(
 
 
 def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
-    outbox = Outbox(place.home.staging("items"))
+    batches = StagedBatches(place.home.staging("items"))
     staged = place.staged((1, "a"))
-    assert outbox.kept(QUERY, 7, ["id", "text"]) is None
+    assert batches.kept(QUERY, 7, ["id", "text"]) is None
 
-    outbox.keep(staged, QUERY, 7, ["id", "text"])
+    batches.keep(staged, QUERY, 7, ["id", "text"])
 
-    kept = outbox.kept(QUERY, 7, ["id", "text"])
+    kept = batches.kept(QUERY, 7, ["id", "text"])
     assert kept is not None
     assert (kept.digest, kept.rows, kept.seen) == ("digest", 1, {"_rows": 1})
-    assert outbox.kept(QUERY, 8, ["id", "text"]) is None
-    assert outbox.kept("another", 7, ["id", "text"]) is None
-    assert outbox.kept(QUERY, 7, ["id", "text", "more"]) is None
+    assert batches.kept(QUERY, 8, ["id", "text"]) is None
+    assert batches.kept("another", 7, ["id", "text"]) is None
+    assert batches.kept(QUERY, 7, ["id", "text", "more"]) is None
 
 
 def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> None:
@@ -267,7 +267,7 @@ def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> N
     served: Any = SimpleNamespace(
         key=("id",),
         serve=SimpleNamespace(name="items", at=Location("app.py", 9)),
-        outbox=log.outbox,
+        batches=log.batches,
         has_changes=True,
         mark=lambda frame: frame,
         compute=lambda frame, folder: place.staged((1, "a"), (1, "b")),
@@ -295,7 +295,7 @@ def test_a_function_is_handed_a_batch_again_under_the_same_id_until_that_is_note
         with armed(place.home.path, die), suppress(KeyboardInterrupt):
             served.commit(place.staged((1, "a"), (2, "b")), 0, QUERY)
     place.plan(0, committed=True)
-    served.hold_to_checkpoint()
+    served.check_against_checkpoint()
     served.commit(place.staged((3, "c")), 1, QUERY)
 
     first, second = f"shop/items/{QUERY}/0", f"shop/items/{QUERY}/1"
@@ -303,4 +303,4 @@ def test_a_function_is_handed_a_batch_again_under_the_same_id_until_that_is_note
     assert served.facts.totals == {"input": 3, "written": 3, "quarantined": 0}
     (place.home.sinks("items") / "put.json").unlink()
     with pytest.raises(StoreRestoredError, match="function 'put' of 'items' holds no batch"):
-        served.hold_to_checkpoint()
+        served.check_against_checkpoint()

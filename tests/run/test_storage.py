@@ -3,13 +3,16 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.apps import app_of, rows, run
+from tests.faults import raises
 
+from millstream.crash import armed
 from millstream.errors import MillstreamError
 from millstream.systems.files.source import Files
 
@@ -81,7 +84,7 @@ def test_a_full_disk_loses_nothing_and_doubles_nothing(
     told = caught.value.__cause__ if caught.value.code == "QUERY_STOPPED" else caught.value
     assert str(told) == (
         f"[STORAGE_FULL] no space is left for home {str(home)!r}; what was committed is safe\n"
-        "  fix: free some space: the run goes on by itself, or start it again"
+        "  fix: free some space: the run continues by itself, or start it again"
     )
     for table in ("readings", "copy"):
         assert sorted(rows(home, table, "id")) == [(n,) for n in range(2 * ROWS)]
@@ -107,10 +110,23 @@ def test_a_run_goes_on_by_itself_when_there_is_space_again(
             filler.unlink()
             freed.set()
 
-    running = app.open({"home": home, "once": True}, tell=free_space)
+    running = app.open({"home": home, "once": True}, on_event=free_space)
     running.serve()
     running.raise_if_stopped_for_good()
 
     assert freed.is_set()
     assert sorted(rows(home, "copy", "id")) == [(n,) for n in range(2 * ROWS)]
     assert rows(home, "sizes") == [(1000, 2 * ROWS)]
+
+
+def test_a_home_that_is_deleted_during_a_run_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    letters(tmp_path / "in", 0)
+    home = tmp_path / "home"
+
+    def delete(point: str, _: str, __: int) -> None:
+        if point == "batch_staged":
+            shutil.rmtree(home)
+
+    with armed(home, delete), raises("HOME_GONE"):
+        run(copying(tmp_path / "in"), home)

@@ -106,7 +106,7 @@ def right(orders):
     return orders.where("n > 0").select(F.upper("item").alias("item"))
 """
 IN_BATCHES = "or give it trigger='default' or an interval"
-READER = "leave it to whoever reads the topic"
+READER = "leave it to the reader of the topic"
 BUILT_IN = "use built-in functions (pyspark.sql.functions)"
 IN_REAL_TIME = "use trigger='realtime'"
 BROADCAST = "join on equal columns with F.broadcast(…) of the reference data"

@@ -64,7 +64,7 @@ def test_a_value_knows_its_line_and_its_profile() -> None:
 def test_a_value_in_a_table_of_one_line_has_that_line() -> None:
     write('[profile.default]\nsources.orders = { kind = "rate" }\n')
 
-    [entry] = read_profile(Path.cwd()).sources["orders"].values()
+    [entry] = read_profile(Path.cwd()).by_name("sources")["orders"].values()
 
     assert entry.at.line == 2
 
@@ -110,7 +110,7 @@ def test_a_source_that_names_its_kind_takes_nothing_over() -> None:
         'clicks = { path = "/data/clicks" }\n'
     )
 
-    sources = read_profile(Path.cwd(), "prod").sources
+    sources = read_profile(Path.cwd(), "prod").by_name("sources")
 
     said = {name: {path: e.value for path, e in keys.items()} for name, keys in sources.items()}
     assert said == {
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_toml_is_refused_at_its_line() -> None:
     assert faults("[profile.default]\nhome = shop\n") == [
         "[PROFILE_FILE] the file cannot be read: Invalid value\n"
         "  at:  millstream.toml:2\n"
-        "  fix: mend the line above"
+        "  fix: correct the line above"
     ]
 
 
@@ -150,13 +150,14 @@ orders = "kafka"
         "  fix: did you mean 'profile'? keys are profile",
         "[UNKNOWN_KEY] 'hom' is no key of 'profile.default'\n"
         "  at:  millstream.toml:3\n"
-        "  fix: did you mean 'home'? keys are alert, home, master, serve, sources, spark",
+        "  fix: did you mean 'home'? keys are alert, home, keep_versions, master, serve, "
+        "sources, spark, tables",
         "[VALUE_REFUSED] 'profile.default.master' is 3 (an integer)\n"
         "  at:  millstream.toml:4\n"
         "  fix: write a text",
         "[VALUE_REFUSED] 'profile.default.home' is '${DATA}/shop' (a text)\n"
         "  at:  millstream.toml:5\n"
-        "  fix: write it plainly, or set MILLSTREAM_HOME: what ${…} stands for is never shown, "
+        "  fix: write it plainly, or set MILLSTREAM_HOME: the value of ${…} is never shown, "
         "and this is shown everywhere",
         "[VALUE_REFUSED] 'profile.default.sources' is 'orders' (a text)\n"
         "  at:  millstream.toml:6\n"

@@ -190,3 +190,37 @@ def test_what_is_started_as_ctrl_c_comes_is_ended(monkeypatch: pytest.MonkeyPatc
 
     [pid] = started
     assert not Path(f"/proc/{pid}").exists()
+
+
+PLAIN = """
+import millstream as ms
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.createDataFrame([(1,), (1,)], "id BIGINT")
+
+@ms.stateful(key="id", state="n BIGINT", emits="id BIGINT, n BIGINT", order="arrival")
+def counted(key, rows, state, timer):
+    yield key, len(rows)
+
+added = ms.add_columns(rows, lambda row: {"twice": 2 * row.id}, "twice BIGINT")
+print([tuple(row) for row in (*added.collect(), *counted(rows).collect())])
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_workers_of_a_session_of_the_user_s_own_find_millstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = Path(sys.executable).resolve()
+    (tmp_path / "python3").symlink_to(bare)
+    lacks = subprocess.run(
+        [tmp_path / "python3", "-c", "import millstream"], capture_output=True, check=False
+    )
+    assert lacks.returncode == 1
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+    ended = run_python(PLAIN, tmp_path)
+
+    assert (ended.returncode, ended.stdout) == (0, "[(1, 2), (1, 2), (1, 2)]\n"), ended.stderr

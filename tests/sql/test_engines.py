@@ -13,7 +13,9 @@ from tests.tricky import make_tables, queries
 from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.sql import query
-from millstream.sql.engine import answer, register
+from millstream.sql.answer import read_rows
+from millstream.sql.limits import Limits
+from millstream.sql.spark_query import answer, register, translating_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,6 +55,12 @@ def told(
     return [repr(columns), *(lines if in_order else sorted(lines))]
 
 
+def ask_spark(spark: SparkSession, text: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    with translating_errors(Limits(), ()):
+        found = answer(spark, text)
+        return found.columns, read_rows(found, 1_000_000)
+
+
 @pytest.fixture
 def engine(spark: SparkSession, home: Home) -> SparkSession:
     """Spark, with the tables of the home."""
@@ -73,7 +81,7 @@ def verify_alike(spark: SparkSession, home: Home, texts: Iterable[str]) -> None:
     for text in texts:
         in_order = " ORDER BY " in text.rpartition(")")[2]
         ours = told(lambda text=text: query(home, text), in_order=in_order)  # type: ignore[misc]
-        sparks = told(lambda text=text: answer(spark, text, known=()), in_order=in_order)  # type: ignore[misc]
+        sparks = told(lambda text=text: ask_spark(spark, text), in_order=in_order)  # type: ignore[misc]
         if ours != sparks or ours[0].startswith("refused: "):
             pairs = [f"  duck  {line}" for line in (Counter(ours) - Counter(sparks)).elements()]
             pairs += [f"  spark {line}" for line in (Counter(sparks) - Counter(ours)).elements()]
@@ -108,7 +116,7 @@ def test_stars_and_names_of_random_joins_mean_in_both_engines_the_same(
 
     for text in joins.queries(150, seed=7):
         ours = told(lambda text=text: query(home, text), in_order=False)  # type: ignore[misc]
-        sparks = told(lambda text=text: answer(session, text, known=()), in_order=False)  # type: ignore[misc]
+        sparks = told(lambda text=text: ask_spark(session, text), in_order=False)  # type: ignore[misc]
         both_refuse = ours[0].startswith("refused: ") and sparks[0].startswith("refused: ")
         answered += ours == sparks
         # Spark knows when two columns of a name are one that was selected twice.
@@ -122,4 +130,17 @@ def test_stars_and_names_of_random_joins_mean_in_both_engines_the_same(
 
 def test_a_query_that_spark_cannot_read_is_refused_with_its_reason(engine: SparkSession) -> None:
     with raises("SPARK_REFUSED_SQL", match="PARSE_SYNTAX_ERROR"):
-        answer(engine, "SELECT * FROM (", known=())
+        ask_spark(engine, "SELECT * FROM (")
+
+
+def test_rows_are_the_same_whether_all_are_read_or_no_more_than_are_printed(
+    engine: SparkSession,
+) -> None:
+    item = "array(named_struct('at', timestamp_seconds(id)))"
+    found = answer(engine, f"SELECT id % 7 AS a, id AS a, {item} AS b FROM range(0, 25000, 1, 3)")
+
+    everything = [row for rows in found.batches() for row in rows]
+
+    assert (found.columns, len(everything)) == (("a", "a", "b"), 25_000)
+    assert everything == read_rows(found, 25_000)
+    assert sum(map(len, found.batches(10))) == 10

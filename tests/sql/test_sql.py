@@ -162,6 +162,21 @@ def test_what_spark_stops_at_stops_here_too(home: Home, text: str) -> None:
         query(home, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("CAST(2 AS DECIMAL(10, 0)) / CAST(3 AS DECIMAL(10, 0))", Decimal("0.66666666667")),
+        ("CAST(-2 AS DECIMAL(10, 0)) / CAST(3 AS DECIMAL(10, 0))", Decimal("-0.66666666667")),
+        ("CAST(1.9D AS INT)", 1),
+        ("CAST(-1.9D AS INT)", -1),
+        ("'ab' NOT LIKE 'a%'", False),
+        ("'ab' LIKE 'a%'", True),
+    ],
+)
+def test_values_are_those_that_spark_gives(home: Home, text: str, value: object) -> None:
+    assert query(home, f"SELECT {text} AS x") == (("x",), [(value,)])
+
+
 def test_a_refusal_names_the_construct_and_where_it_is(home: Home) -> None:
     with raises("SQL_NOT_TRANSLATED") as caught:
         query(home, "SELECT id,\n       soundex(s) FROM t")
@@ -259,11 +274,11 @@ def test_a_parameter_is_refused(home: Home, text: str) -> None:
     ],
 )
 def test_a_query_that_is_nested_too_deeply_is_refused(home: Home, text: str) -> None:
-    with raises("SQL_NOT_TRANSLATED", match="a query nested this deeply") as caught:
+    with raises("SQL_SYNTAX", match="it is nested too deeply") as caught:
         query(home, text)
 
     assert str(caught.value.at) == "query:1:1"
-    assert caught.value.fix == "ask Spark: --engine spark"
+    assert caught.value.fix == "nest fewer parts: give them names with WITH"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from tests.systems.stores import shape, table
 
 import millstream as ms
 from millstream.errors import OvertakenError, StoreUnreachableError
-from millstream.lake.fence import Logged, Turn
-from millstream.serve.fence import Driver, hold_to_checkpoint
+from millstream.lake.fence import Logged, PendingBatch
+from millstream.serve.fence import Driver, check_against_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def run(kind: str, place: str, home: Path, epoch: int, up_to: int, dies_at: str)
     store = sink.open(shape(sink, mode="append"), driver)
     held = store.take()
     logged = Logged(QUERY, log.read("committed"), log.read("planned"))
-    hold_to_checkpoint(held, store.place, logged, str(home))
+    check_against_checkpoint(held, store.place, logged, str(home))
     print("taken", flush=True)  # noqa: T201
     for batch in range(log.read("committed") + 1, up_to + 1):
         log.write("planned", max(batch, log.read("planned")))
@@ -109,7 +109,7 @@ def _write(store: Any, batch: int, dies_at: str) -> None:
 
     while True:
         try:
-            store.write(Turn(QUERY, batch, str(batch)), parts, settle)
+            store.write(PendingBatch(QUERY, batch, str(batch)), parts, settle)
         except StoreUnreachableError:
             time.sleep(0.5)
         else:

@@ -25,8 +25,8 @@ from tests.systems.driver import OVERTAKEN, ROWS, Log, rows_of, sink_of
 from tests.systems.stores import every_row_seen_in, make_topic
 
 from millstream.testing.kafka import Broker
-from millstream.testing.postgres import Postgres
-from millstream.testing.redis import Redis
+from millstream.testing.postgres import PostgresServer
+from millstream.testing.redis import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -197,9 +197,9 @@ def place_of(kind: str, home: Path, servers: ExitStack) -> str:
     """Give the address of a new store; start its server, if it has one."""
     match kind:
         case "postgres":
-            return servers.enter_context(Postgres()).dsn
+            return servers.enter_context(PostgresServer()).dsn
         case "redis":
-            return servers.enter_context(Redis()).url
+            return servers.enter_context(RedisServer()).url
         case "kafka":
             broker = servers.enter_context(Broker())
             make_topic(broker.servers, "killed")

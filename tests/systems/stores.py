@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from millstream.errors import Location
-from millstream.lake.fence import Turn
+from millstream.lake.fence import PendingBatch
 from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from millstream.serve.sink import WritableSink as AnySink
-    from millstream.serve.store import Refused, Store, Written
+    from millstream.serve.store import Refused, Store, WriteResult
 
 PATIENCE_S = 60.0
 OPENED: list[Any] = []
@@ -87,9 +87,9 @@ def put(
     *parts: pa.Table,
     settle: Callable[[Sequence[Refused]], str] = nothing,
     digest: str = "",
-) -> Written:
-    turn = Turn("query", batch, digest or f"digest {batch}")
-    return store.write(turn, lambda: parts, settle)
+) -> WriteResult:
+    pending = PendingBatch("query", batch, digest or f"digest {batch}")
+    return store.write(pending, lambda: parts, settle)
 
 
 @dataclass
@@ -109,7 +109,9 @@ class Driven:
     def write(self, batch: int, rows: Iterable[Mapping[str, Any]]) -> None:
         assert self._store is not None
         given = table(*rows)
-        self._store.write(Turn("query", batch, str(given.to_pylist())), lambda: [given], nothing)
+        self._store.write(
+            PendingBatch("query", batch, str(given.to_pylist())), lambda: [given], nothing
+        )
 
     def read(self) -> Iterable[Mapping[str, Any]]:
         return self.read_all(self.sink)
@@ -131,8 +133,8 @@ def rows_in(sink: Any, name: str = "items") -> list[dict[str, Any]]:
         case "DeltaPath":
             rows = DeltaTable(sink.path).to_pyarrow_table().to_pylist()
         case "FileSink":
-            lines = [f.read_text().splitlines() for f in Path(sink.path).glob("*.json")]
-            rows = [json.loads(line) for some in lines for line in some]
+            files = [f.read_text() for f in Path(sink.path).glob("*.json")]
+            rows = [json.loads(line) for text in files for line in text.split("\n") if line]
         case "Topic":
             rows = _latest(records_of(sink)) if sink.key else values_of(sink)
         case _:

@@ -121,7 +121,7 @@ def test_a_column_that_the_writer_cannot_give_is_named(columns: str, expected: s
         ("x DECIMAL(9,1)", {**DECIMAL, "precision": 6, "scale": 2}, "x"),
     ],
 )
-def test_the_place_of_a_column_within_another_is_told(
+def test_the_place_of_a_column_within_another_is_reported(
     columns: str, avro: Any, expected: str
 ) -> None:
     found = column_fault(columns, writer=json.dumps(record(("x", avro))))
@@ -142,7 +142,7 @@ def test_the_place_of_a_column_within_another_is_told(
         ),
     ],
 )
-def test_a_reader_that_the_writer_does_not_suit_is_told_by_the_column(
+def test_a_reader_that_the_writer_does_not_suit_is_reported_by_column(
     columns: str, reader: dict[str, Any], why: str
 ) -> None:
     wanted = record(("id", "string"), ("price", "double"), name="Order")
@@ -192,7 +192,7 @@ def test_two_columns_are_not_read_from_one_field() -> None:
         ),
     ],
 )
-def test_schemas_that_are_missing_or_cannot_be_read_are_told(
+def test_schemas_that_are_missing_or_cannot_be_read_are_reported(
     options: dict[str, Any], expected: str
 ) -> None:
     assert schema_fault(**options) == expected
@@ -210,7 +210,7 @@ def test_schemas_that_are_missing_or_cannot_be_read_are_told(
         ([["null"]], "field 'x' of 'R' is a union without branches or of unions"),
     ],
 )
-def test_what_is_wrong_with_a_schema_is_told_with_its_place(kind: Any, why: str) -> None:
+def test_what_is_wrong_with_a_schema_is_reported_with_its_place(kind: Any, why: str) -> None:
     text = json.dumps(record(("x", kind), name="R"))
 
     assert schema_fault(writer=text) == f"avro.writer is no Avro schema of a record: {why}"
@@ -238,7 +238,7 @@ def test_a_profile_and_the_header_of_a_sql_file_say_the_same_as_python() -> None
     assert getattr(bound, "connector", None) == expected
 
 
-def test_a_fault_of_a_header_is_told_at_its_line() -> None:
+def test_a_fault_of_a_header_is_reported_at_its_line() -> None:
     Path("shop").mkdir()
     Path("shop/orders.sql").write_text(
         "-- source: kafka\n-- topic: orders\n-- format: avro\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.systems.console.settings import Echo
+from millstream.systems.console.sink import Echo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ only showing top 1 row
 """
 
 
-def test_what_spark_prints_is_told_from_what_it_logs_in_whole_lines(
+def test_what_spark_prints_is_separated_from_what_it_logs_in_whole_lines(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "spark.log"

@@ -5,30 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.faults import raises
 
 import millstream as ms
-from millstream.errors import StoreAheadError, StoreRestoredError, fault
+from millstream.errors import StoreRestoredError, fault
 from millstream.lake.fence import Fence, Logged
-from millstream.serve.fence import Place, hold_to_checkpoint
+from millstream.serve.fence import Place, check_against_checkpoint
 from millstream.systems.address import guarded
 
 PLACE = Place("the store", "`FORGET`")
 HELD = Fence("app/d", 3, "me", "query", batch=5)
 
 
-def test_store_and_checkpoint_tell_the_same_story_or_are_refused() -> None:
+def test_a_store_that_does_not_match_the_checkpoint_is_refused() -> None:
     def hold(batch: int, committed: int, planned: int, query_id: str = "query") -> None:
         logged = Logged(query_id, committed, planned)
-        hold_to_checkpoint(replace(HELD, batch=batch), PLACE, logged, "home/checkpoints/d")
+        check_against_checkpoint(replace(HELD, batch=batch), PLACE, logged, "home/checkpoints/d")
 
     hold(5, committed=5, planned=5)
     hold(5, committed=4, planned=5)
     hold(-1, committed=-1, planned=-1, query_id="")
     with pytest.raises(StoreRestoredError, match="has committed batch 6") as restored:
         hold(5, committed=6, planned=6)
-    with pytest.raises(StoreAheadError, match="this one knows batches up to 4"):
+    with raises("STORE_AHEAD", match="this one knows batches up to 4"):
         hold(5, committed=4, planned=4)
-    with pytest.raises(StoreAheadError, match="of another checkpoint"):
+    with raises("STORE_AHEAD", match="of another checkpoint"):
         hold(5, committed=5, planned=5, query_id="another")
     assert restored.value.fix.endswith("delete 'home/checkpoints/d' and run `FORGET`")
 
@@ -87,5 +88,5 @@ def test_secrets_of_a_client_are_not_printed() -> None:
     assert "'kafka.client.id': 'shop'" in shown
     assert topic.in_batches().client["sasl.password"] == "oyster"
     assert topic.in_batches().client["ssl.key.password"] == "oyster-key"
-    assert topic._spark_options == options
-    assert all(type(value) is str for value in topic._spark_options.values())
+    assert topic.spark_options == options
+    assert all(type(value) is str for value in topic.spark_options.values())

@@ -13,7 +13,7 @@ from tests.systems.stores import AT, ITEMS, table
 import millstream as ms
 from millstream.check import faults
 from millstream.errors import OvertakenError, StoreFailedError, StoreUnreachableError
-from millstream.lake.fence import Turn
+from millstream.lake.fence import PendingBatch
 from millstream.model.dataset import Serve, Source
 from millstream.model.graph import Graph
 from millstream.serve.fence import Driver
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.serve.store import Store, Written
+    from millstream.serve.store import Store, WriteResult
     from millstream.systems.custom.settings import FunctionSink
 
 SHAPE = Shape("items", "append", ITEMS, (), AT)
@@ -39,8 +39,10 @@ def opened(sink: FunctionSink, folder: Path, epoch: int = 1, mode: str = "append
     return store
 
 
-def put(store: Store, batch: int, *parts: pa.Table) -> Written:
-    return store.write(Turn("query", batch, f"digest {batch}"), lambda: parts, lambda _: "{}")
+def put(store: Store, batch: int, *parts: pa.Table) -> WriteResult:
+    return store.write(
+        PendingBatch("query", batch, f"digest {batch}"), lambda: parts, lambda _: "{}"
+    )
 
 
 def to_file(file: Path) -> tuple[FunctionSink, Callable[[], Iterable[Any]]]:

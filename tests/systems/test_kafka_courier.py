@@ -7,7 +7,7 @@ import pytest
 from tests.alert.notices import NOTICE
 
 import millstream as ms
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 from millstream.errors import StoreFailedError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def test_a_notice_is_a_record_by_what_it_is_about(broker: Broker, tmp_path: Path
     admin = AdminClient({"bootstrap.servers": broker.servers})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     courier = ms.Kafka(topic, broker.servers).courier(tmp_path)
-    courier.tell(NOTICE)
-    courier.tell(NOTICE)
+    courier.send(NOTICE)
+    courier.send(NOTICE)
     courier.close()
 
     consumer = Consumer(
@@ -42,7 +42,7 @@ def test_a_notice_is_a_record_by_what_it_is_about(broker: Broker, tmp_path: Path
     assert json.loads(records[0].value() or b"")["row"] == {"order": "o1", "n": 1}
 
 
-def test_a_login_is_told_as_spark_is_told_it(broker: Broker, tmp_path: Path) -> None:
+def test_a_login_is_configured_as_for_spark(broker: Broker, tmp_path: Path) -> None:
     from tests.systems.stores import make_topic
 
     make_topic(broker.servers, "alerts_secured")
@@ -54,12 +54,12 @@ def test_a_login_is_told_as_spark_is_told_it(broker: Broker, tmp_path: Path) -> 
     secured = f"127.0.0.1:{broker.secured_port}"
     courier = ms.Kafka("alerts_secured", secured, options=options).courier(tmp_path)
 
-    courier.tell(NOTICE)
+    courier.send(NOTICE)
 
     courier.close()
 
 
-def test_an_option_that_the_client_does_not_have_is_told_as_such(tmp_path: Path) -> None:
+def test_an_option_that_the_client_does_not_have_is_reported_as_such(tmp_path: Path) -> None:
     options = {"kafka.ssl.truststore.location": "/etc/trust.jks"}
 
     with pytest.raises(StoreFailedError) as refusal:
@@ -75,8 +75,8 @@ def test_brokers_that_are_away_are_tried_again(
     options = {"kafka.message.timeout.ms": 300, "maxOffsetsPerTrigger": 5}
     courier = ms.Kafka("alerts", "127.0.0.1:9", options=options).courier(tmp_path)
 
-    with pytest.raises(NotToldError, match="topic 'alerts': Local: Message timed out") as refusal:
-        courier.tell(NOTICE)
+    with pytest.raises(NotSentError, match="topic 'alerts': Local: Message timed out") as refusal:
+        courier.send(NOTICE)
 
     courier.close()
     assert refusal.value.again

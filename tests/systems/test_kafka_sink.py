@@ -107,7 +107,7 @@ def test_a_broker_that_dies_in_the_middle_of_a_batch_has_it_once_when_it_is_back
     assert values_of(topic) == [ONE, TWO]
 
 
-def test_a_wrong_password_is_told_as_such_and_the_right_one_lets_in(
+def test_a_wrong_password_is_reported_as_such_and_the_right_one_is_accepted(
     broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def secured(password: str) -> Topic:
@@ -185,7 +185,7 @@ def test_a_fence_behind_an_open_transaction_of_another_writer_is_waited_for(
     assert held.batch == 0
 
 
-def test_a_transaction_that_was_ended_without_a_mark_is_told_and_not_waited_for(
+def test_a_transaction_that_was_ended_without_a_mark_is_reported_and_not_waited_for(
     broker: Broker, sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = sink()
@@ -212,7 +212,7 @@ def left_open(broker: Broker, store: Any, key: str) -> tuple[Producer, int]:
     Gives its producer and the offset of the fence.
     """
     of_its_own = {"bootstrap.servers": broker.servers, "transactional.id": f"left open: {key}"}
-    other = Producer(of_its_own, logger=store_broker._unheard)
+    other = Producer(of_its_own, logger=store_broker._discarded)
     other.init_transactions()
     other.begin_transaction()
     written: list[Any] = []
@@ -242,8 +242,8 @@ def test_a_driver_that_died_with_its_fence_sent_and_not_committed_is_not_waited_
     topic = sink()
     store = opened(topic, mode="append")
     put(store, 0, table(ONE))
-    monkeypatch.setattr(store_kafka.Log, "_commit", sent_and_dead)
-    monkeypatch.setattr(store_kafka.Log, "_leave", lambda _: None)
+    monkeypatch.setattr(store_kafka.TopicStore, "_commit", sent_and_dead)
+    monkeypatch.setattr(store_kafka.TopicStore, "_leave", lambda _: None)
     with pytest.raises(KeyboardInterrupt):
         put(store, 1, table(TWO))
     monkeypatch.undo()
@@ -270,7 +270,7 @@ def test_several_datasets_may_write_to_one_topic_each_behind_its_own_fence(
     assert values_of(topic) == [ONE, TWO]
 
 
-def test_changes_are_told_as_debezium_does_and_deletes_leave_a_tombstone(
+def test_changes_are_written_as_debezium_does_and_deletes_leave_a_tombstone(
     sink: Callable[..., Topic],
 ) -> None:
     topic = sink(key="id", delete_when="text = 'gone'", envelope="debezium")
@@ -320,7 +320,7 @@ def test_records_are_texts_or_raw_with_keys_and_headers(sink: Callable[..., Topi
     assert records_of(raw) == [(b"\x00k", b"\xff"), (None, b"v")]
 
 
-def test_without_its_client_the_line_that_installs_it_is_told(
+def test_without_its_client_the_error_names_the_line_that_installs_it(
     sink: Callable[..., Topic], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)

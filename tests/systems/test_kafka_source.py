@@ -10,6 +10,7 @@ from tests.faults import raises
 import millstream as ms
 from millstream.lake.ledger import read_ledger
 from millstream.systems.kafka.settings import Kafka
+from millstream.systems.kafka.source import TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +51,8 @@ def column(app: ms.App, name: str, table: str = "orders") -> list[Any]:
     return sorted(row[name] for row in app.read(table).select(name).collect())
 
 
-def entry_of(app: ms.App) -> SourceEntry:
-    [entry] = read_ledger(app.home()).sources
+def entry_of(app: ms.App, source: str = "orders") -> SourceEntry:
+    [entry] = [entry for entry in read_ledger(app.home()).sources if entry.name == source]
     return entry
 
 
@@ -157,7 +158,7 @@ def test_a_topic_that_does_not_exist_is_reported_with_the_nearest_name(
         f"[TOPIC_MISSING] source 'orders': topic 'paymnts-{live}' does not exist"
         f" at {broker.servers}\n"
         f"  at:  {app.graph.datasets['orders'].at}\n"
-        f"  fix: did you mean 'payments-{live}'? create the topic, or mend its name"
+        f"  fix: did you mean 'payments-{live}'? create the topic, or correct its name"
     )
 
 
@@ -180,7 +181,7 @@ def test_a_broker_that_does_not_answer_is_reported_before_anything_starts(
     assert str(refused.value) == (
         f"[BROKER_UNREACHABLE] source 'orders': no Kafka broker answers at {servers}{why}\n"
         f"  at:  {app.graph.datasets['orders'].at}\n"
-        "  fix: start the broker, or mend bootstrap_servers"
+        "  fix: start the broker, or correct bootstrap_servers"
     )
     assert not app.home().checkpoint("orders").exists()
 
@@ -201,7 +202,8 @@ def test_records_that_kafka_deleted_before_they_were_read_stop_the_query_for_goo
         "[RECORDS_LOST] query 'orders': Kafka no longer has the records that come next:"
         " Partition anew-0 offset was changed from 3 to 0\n"
         f"  at:  {app.graph.datasets['orders'].at}\n"
-        "  fix: bring the topic back, or set the option failOnDataLoss=False to go on without"
+        "  fix: bring the topic back, or set the option failOnDataLoss=False "
+        "to continue without them"
     )
 
 
@@ -230,23 +232,38 @@ def test_a_broker_killed_while_the_app_reads_costs_no_row_and_doubles_none(
     assert column(app, "n") == list(range(250))
 
 
+def test_a_source_reads_much_at_once_and_gives_a_lost_broker_up_soon_unless_told_otherwise() -> (
+    None
+):
+    ours = TopicSource(Kafka("orders")).options
+    theirs = TopicSource(Kafka("orders", options={"kafka.request.timeout.ms": 30_000})).options
+
+    assert ours["kafka.max.poll.records"] == 10_000
+    assert ours["kafka.max.partition.fetch.bytes"] == 8 << 20
+    assert ours["kafka.fetch.max.bytes"] == 64 << 20
+    # Kafka's client refuses an API timeout below the request timeout.
+    assert ours["kafka.default.api.timeout.ms"] >= ours["kafka.request.timeout.ms"]  # type: ignore[operator]
+    assert not {"kafka.default.api.timeout.ms", "kafka.request.timeout.ms"} & theirs.keys()
+
+
 @pytest.mark.slow
-def test_an_outage_of_the_broker_is_told_and_the_query_goes_on_when_it_is_over(
+def test_an_outage_of_the_broker_is_reported_other_queries_go_on_and_it_continues_after_it(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     topics.create("outage")
     topics.send("outage", *numbered(range(3)))
-    soon = {"kafka.request.timeout.ms": 3000, "kafka.default.api.timeout.ms": 6000}
-    connector = Kafka("outage", broker.servers, schema="n INT", options=soon)
-    app = app_of(connector, tmp_path)
+    app = app_of(Kafka("outage", broker.servers, schema="n INT"), tmp_path)
+    app.source(name="ticks")(lambda: ms.Generator("n BIGINT"))
     told: list[Event] = []
-    running = app.open({}, tell=told.append)
+    running = app.open({}, on_event=told.append)
     serving = threading.Thread(target=running.serve, daemon=True)
 
     serving.start()
     wait_until(lambda: entry_of(app).input == 3)
     broker.kill()
     wait_until(lambda: any(event.kind == "restarting" for event in told))
+    others = entry_of(app, "ticks").input
+    wait_until(lambda: entry_of(app, "ticks").input > others)
     broker.restart()
     topics.send("outage", *numbered(range(3, 6)))
     wait_until(lambda: entry_of(app).input == 6)
@@ -257,7 +274,7 @@ def test_an_outage_of_the_broker_is_told_and_the_query_goes_on_when_it_is_over(
         "[BROKER_LOST] query 'orders': no Kafka broker answers any more;"
         " what was committed is safe\n"
         f"  at:  {app.graph.datasets['orders'].at}\n"
-        "  fix: start the broker: the run goes on by itself, or start it again"
+        "  fix: start the broker: the run continues by itself, or start it again"
     )
     assert column(app, "n") == list(range(6))
 

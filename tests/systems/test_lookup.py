@@ -23,21 +23,21 @@ from tests.systems.test_stores import EVERYTHING
 
 from millstream.errors import StoreFailedError, StoreUnreachableError
 from millstream.serve import lookup
-from millstream.serve.lookup import Served
+from millstream.serve.lookup import ServedAnswer
+from millstream.serve.lookup_text import from_text
 from millstream.serve.lookup_values import from_python
 from millstream.serve.shape import Column
-from millstream.serve.text import from_text
 from millstream.systems.postgres.settings import Postgres as PostgresSink
 from millstream.systems.redis.settings import Redis as RedisSink
 from millstream.systems.sqlite.settings import SQLite
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from millstream.serve.store import Reader
-    from millstream.testing.postgres import Postgres
+    from millstream.serve.store import StoreReader
+    from millstream.testing.postgres import PostgresServer
 
     Make = Callable[..., Any]
 
@@ -49,12 +49,12 @@ class Counted:
     """A store that counts how often it is connected to."""
 
     sink: Any
-    opened: list[Reader] = field(default_factory=list)
+    opened: list[StoreReader] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sink, name)
 
-    def reader(self, dataset: str) -> Reader:
+    def reader(self, dataset: str) -> StoreReader:
         self.opened.append(self.sink.reader(dataset))
         return self.opened[-1]
 
@@ -65,11 +65,11 @@ def schema_of(**kinds: Any) -> pa.Schema:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Any], Served]]:
-    made: list[Served] = []
+def serve() -> Iterator[Callable[[Any], ServedAnswer]]:
+    made: list[ServedAnswer] = []
 
-    def of(sink: Any) -> Served:
-        made.append(Served("items", sink))
+    def of(sink: Any) -> ServedAnswer:
+        made.append(ServedAnswer("items", sink))
         return made[-1]
 
     yield of
@@ -79,7 +79,7 @@ def serve() -> Iterator[Callable[[Any], Served]]:
 
 @pytest.mark.parametrize("key", [name for name in EVERYTHING if name not in ("nothing", "empty")])
 def test_a_row_is_found_by_the_text_that_an_answer_in_json_has_for_its_key(
-    make: Make, serve: Callable[[Any], Served], key: str
+    make: Make, serve: Callable[[Any], ServedAnswer], key: str
 ) -> None:
     sink = make(key=[key])
     columns = [Column(name, kind) for name, (kind, _, _) in EVERYTHING.items()]
@@ -95,7 +95,7 @@ def test_a_row_is_found_by_the_text_that_an_answer_in_json_has_for_its_key(
 
 
 def test_a_number_is_found_however_many_digits_it_is_asked_for_with(
-    make: Make, serve: Callable[[Any], Served]
+    make: Make, serve: Callable[[Any], ServedAnswer]
 ) -> None:
     sink = make(key=["price", "share"])
     columns = [Column("price", "decimal(10,2)"), Column("share", "float")]
@@ -163,7 +163,7 @@ GIVEN: list[tuple[str, pa.DataType, Any, list[Any]]] = [
 @pytest.mark.parametrize(("kind", "arrow", "value", "given"), GIVEN, ids=[g[0] for g in GIVEN])
 def test_a_row_is_found_by_any_value_of_python_that_is_the_same(
     make: Make,
-    serve: Callable[[Any], Served],
+    serve: Callable[[Any], ServedAnswer],
     kind: str,
     arrow: pa.DataType,
     value: Any,
@@ -259,7 +259,7 @@ def test_a_time_without_a_zone_is_in_utc_and_one_with_another_is_the_same_moment
 
 @pytest.mark.parametrize("given", [[], ["text"], ["id", "id"], ["id", "text"]])
 def test_other_columns_than_those_of_the_key_are_refused(
-    given: list[str], serve: Callable[[Any], Served], tmp_path: Path
+    given: list[str], serve: Callable[[Any], ServedAnswer], tmp_path: Path
 ) -> None:
     served = serve(SQLite(str(tmp_path / "never made.db"), key="id"))
 
@@ -267,13 +267,15 @@ def test_other_columns_than_those_of_the_key_are_refused(
         served.get_by_text([(name, "1") for name in given])
 
 
-def test_without_a_key_nothing_is_looked_up(serve: Callable[[Any], Served], tmp_path: Path) -> None:
+def test_without_a_key_nothing_is_looked_up(
+    serve: Callable[[Any], ServedAnswer], tmp_path: Path
+) -> None:
     with raises("LOOKUP_REFUSED", match="it has no key"):
         serve(SQLite(str(tmp_path / "never made.db"))).get({})
 
 
 def test_threads_look_rows_up_while_they_are_written_over_few_connections(
-    make: Make, serve: Callable[[Any], Served]
+    make: Make, serve: Callable[[Any], ServedAnswer]
 ) -> None:
     sink = Counted(make(key=["id"]))
     store, served = opened(sink), serve(sink)
@@ -296,8 +298,8 @@ def test_threads_look_rows_up_while_they_are_written_over_few_connections(
 
 @pytest.mark.services
 @pytest.mark.parametrize("kind", ["postgres", "redis"])
-def test_a_server_that_was_started_again_is_asked_again_and_one_that_is_down_is_told(
-    kind: str, serve: Callable[[Any], Served], request: pytest.FixtureRequest
+def test_a_server_that_was_started_again_is_asked_again_and_one_that_is_down_is_reported(
+    kind: str, serve: Callable[[Any], ServedAnswer], request: pytest.FixtureRequest
 ) -> None:
     server = request.getfixturevalue(kind)
     name = f"restarted_{next(NUMBERS)}"
@@ -320,8 +322,8 @@ def test_a_server_that_was_started_again_is_asked_again_and_one_that_is_down_is_
 
 
 @pytest.mark.services
-def test_a_table_that_others_lock_is_told_as_out_of_reach(
-    postgres: Postgres, serve: Callable[[Any], Served]
+def test_a_table_that_others_lock_is_reported_as_unreachable(
+    postgres: PostgresServer, serve: Callable[[Any], ServedAnswer]
 ) -> None:
     import psycopg
 
@@ -338,7 +340,7 @@ def test_a_table_that_others_lock_is_told_as_out_of_reach(
 
 
 def test_a_table_that_was_made_anew_is_read_as_it_is_now(
-    serve: Callable[[Any], Served], tmp_path: Path
+    serve: Callable[[Any], ServedAnswer], tmp_path: Path
 ) -> None:
     path = str(tmp_path / "items.db")
     sink = SQLite(path, key="id")
@@ -356,7 +358,7 @@ def test_a_table_that_was_made_anew_is_read_as_it_is_now(
 
 
 def test_columns_that_were_added_are_there_when_a_connection_has_had_its_time(
-    serve: Callable[[Any], Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[[Any], ServedAnswer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = SQLite(str(tmp_path / "items.db"), key="id", evolve=True)
     put(opened(sink), 0, table({"id": 1, "text": "one"}))
@@ -375,8 +377,8 @@ def test_columns_that_were_added_are_there_when_a_connection_has_had_its_time(
     assert served.get({"id": 1}) == {"id": 1, "text": "one", "n": 5}
 
 
-def test_a_key_that_was_never_served_is_told_with_its_column(
-    serve: Callable[[Any], Served], tmp_path: Path
+def test_a_key_that_was_never_served_is_reported_with_its_column(
+    serve: Callable[[Any], ServedAnswer], tmp_path: Path
 ) -> None:
     path = str(tmp_path / "items.db")
     put(opened(SQLite(path, key="id")), 0, table({"id": 1, "text": "one"}))
@@ -385,15 +387,15 @@ def test_a_key_that_was_never_served_is_told_with_its_column(
         serve(SQLite(path, key="user")).get({"user": "ann"})
 
 
-def test_a_store_that_nobody_runs_is_told_at_once(
-    serve: Callable[[Any], Served], nobody: int
+def test_a_store_that_is_not_running_is_reported_at_once(
+    serve: Callable[[Any], ServedAnswer], nobody: int
 ) -> None:
     with pytest.raises(StoreUnreachableError):
         serve(PostgresSink(f"postgresql://shop@127.0.0.1:{nobody}/shop", key="id")).get({"id": 1})
 
 
 def test_a_connection_that_is_in_use_when_all_are_let_go_is_closed_after(
-    serve: Callable[[Any], Served], tmp_path: Path
+    serve: Callable[[Any], ServedAnswer], tmp_path: Path
 ) -> None:
     sink = Counted(SQLite(str(tmp_path / "items.db"), key="id"))
     put(opened(sink), 0, table({"id": 1, "text": "one"}))

@@ -11,7 +11,7 @@ import pytest
 from tests.alert.notices import AT, NOTICE
 
 import millstream as ms
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 from millstream.alert.notice import Notice
 from millstream.systems.mail.courier import message_of
 
@@ -58,7 +58,7 @@ def mail(port: int = 25) -> ms.Email:
 def test_a_notice_is_sent_to_everyone_under_its_id(tmp_path: Path) -> None:
     said: list[str] = []
     with server({}, said) as port:
-        mail(port).courier(tmp_path).tell(NOTICE)
+        mail(port).courier(tmp_path).send(NOTICE)
 
     assert [line for line in said if line.upper().startswith("RCPT")] == [
         "rcpt TO:<ann@example.org>",
@@ -86,8 +86,8 @@ def test_a_notice_is_sent_to_everyone_under_its_id(tmp_path: Path) -> None:
 def test_what_a_server_says_decides_whether_it_is_tried_again(
     tmp_path: Path, answers: dict[str, str], again: bool, why: str
 ) -> None:
-    with server(answers, []) as port, pytest.raises(NotToldError) as refusal:
-        mail(port).courier(tmp_path).tell(NOTICE)
+    with server(answers, []) as port, pytest.raises(NotSentError) as refusal:
+        mail(port).courier(tmp_path).send(NOTICE)
 
     assert (refusal.value.again, str(refusal.value)) == (again, why)
 
@@ -98,10 +98,10 @@ def test_who_was_refused_for_now_gets_it_later_and_the_others_once(tmp_path: Pat
     with server(answers, said) as port:
         courier = mail(port).courier(tmp_path)
         for answers[BOB] in ("450 greylisted", "421 no more", "450 greylisted"):
-            with pytest.raises(NotToldError, match=answers[BOB]):
-                courier.tell(NOTICE)
+            with pytest.raises(NotSentError, match=answers[BOB]):
+                courier.send(NOTICE)
         answers.clear()
-        courier.tell(NOTICE)
+        courier.send(NOTICE)
 
     asked = [line for line in said if line.startswith("rcpt")]
     assert asked == [ANN, BOB, BOB, BOB, BOB]
@@ -114,17 +114,17 @@ def test_nobody_has_it_if_the_server_ends_the_exchange(tmp_path: Path) -> None:
     answers = {BOB: "421 too busy"}
     with server(answers, said) as port:
         courier = mail(port).courier(tmp_path)
-        with pytest.raises(NotToldError, match="421 too busy"):
-            courier.tell(NOTICE)
+        with pytest.raises(NotSentError, match="421 too busy"):
+            courier.send(NOTICE)
         answers.clear()
-        courier.tell(NOTICE)
+        courier.send(NOTICE)
 
     assert [line for line in said if line.startswith("rcpt")] == [ANN, BOB, ANN, BOB]
 
 
 def test_a_server_that_is_away_is_tried_again(tmp_path: Path) -> None:
-    with pytest.raises(NotToldError, match=r"127\.0\.0\.1:9: ConnectionRefusedError") as refusal:
-        mail(9).courier(tmp_path).tell(NOTICE)
+    with pytest.raises(NotSentError, match=r"127\.0\.0\.1:9: ConnectionRefusedError") as refusal:
+        mail(9).courier(tmp_path).send(NOTICE)
 
     assert refusal.value.again
 
@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_server_is_found_without_the_network(
 def test_a_server_is_not_asked_at_all_with_a_security_that_does_not_exist(tmp_path: Path) -> None:
     said: list[str] = []
     odd: Any = {"security": "STARTTLS", "user": "ann", "password": "hunter25"}
-    with server({}, said) as port, pytest.raises(NotToldError, match="none, starttls, tls"):
-        replace(mail(port), **odd).courier(tmp_path).tell(NOTICE)
+    with server({}, said) as port, pytest.raises(NotSentError, match="none, starttls, tls"):
+        replace(mail(port), **odd).courier(tmp_path).send(NOTICE)
 
     assert said == []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.serve.store import Refused
-    from millstream.testing.postgres import Postgres
+    from millstream.testing.postgres import PostgresServer
 
 pytestmark = pytest.mark.services
 NUMBERS = itertools.count()
@@ -36,7 +36,9 @@ def name() -> str:
     return f"faults_{next(NUMBERS)}"
 
 
-def test_a_commit_whose_answer_is_lost_is_not_done_twice(postgres: Postgres, name: str) -> None:
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(
+    postgres: PostgresServer, name: str
+) -> None:
     with Proxy(postgres.port) as proxy:
         sink = Sink(postgres.address(proxy.port), table=name)
         store = opened(sink, mode="append")
@@ -49,7 +51,7 @@ def test_a_commit_whose_answer_is_lost_is_not_done_twice(postgres: Postgres, nam
 
 
 def test_a_server_that_dies_in_the_middle_of_a_batch_gets_it_again(
-    postgres: Postgres, name: str
+    postgres: PostgresServer, name: str
 ) -> None:
     sink = Sink(postgres.dsn, table=name)
     store = opened(sink, mode="append")
@@ -68,7 +70,9 @@ def test_a_server_that_dies_in_the_middle_of_a_batch_gets_it_again(
     assert rows_in(sink) == [{"id": 1, "text": "a"}]
 
 
-def test_a_session_that_is_ended_by_the_server_begins_again(postgres: Postgres, name: str) -> None:
+def test_a_session_that_is_ended_by_the_server_begins_again(
+    postgres: PostgresServer, name: str
+) -> None:
     sink = Sink(postgres.dsn, table=name)
     store = opened(sink, mode="append")
     with psycopg.connect(postgres.dsn, autocommit=True) as db:
@@ -87,7 +91,9 @@ def update_and_commit(db: psycopg.Connection[Any], update: str) -> None:
     db.commit()
 
 
-def test_a_deadlock_with_another_session_is_tried_again(postgres: Postgres, name: str) -> None:
+def test_a_deadlock_with_another_session_is_tried_again(
+    postgres: PostgresServer, name: str
+) -> None:
     sink = Sink(postgres.dsn, table=name, key=["id"])
     store = opened(sink)
     put(store, 0, table({"id": 1, "text": "a"}, {"id": 2, "text": "a"}))
@@ -105,7 +111,7 @@ def test_a_deadlock_with_another_session_is_tried_again(postgres: Postgres, name
 
 
 def test_values_that_postgres_refuses_are_refused_in_its_own_words(
-    postgres: Postgres, name: str
+    postgres: PostgresServer, name: str
 ) -> None:
     with psycopg.connect(postgres.dsn) as db:
         kinds = "id SMALLINT PRIMARY KEY, text VARCHAR(5), price NUMERIC(4,2), at TIMESTAMPTZ"
@@ -132,8 +138,8 @@ def test_values_that_postgres_refuses_are_refused_in_its_own_words(
     }
 
 
-def test_no_server_a_wrong_password_and_a_missing_right_are_told_apart(
-    postgres: Postgres, name: str, nobody: int
+def test_no_server_a_wrong_password_and_a_missing_right_are_different_errors(
+    postgres: PostgresServer, name: str, nobody: int
 ) -> None:
     with pytest.raises(StoreUnreachableError, match="does not answer") as unreachable:
         opened(Sink(postgres.address(nobody), table=name))
@@ -155,7 +161,7 @@ def test_no_server_a_wrong_password_and_a_missing_right_are_told_apart(
         assert "***" in told
 
 
-def test_a_table_may_be_in_a_schema_of_its_own(postgres: Postgres, name: str) -> None:
+def test_a_table_may_be_in_a_schema_of_its_own(postgres: PostgresServer, name: str) -> None:
     with psycopg.connect(postgres.dsn) as db:
         db.execute("CREATE SCHEMA IF NOT EXISTS shop")
     sink = Sink(postgres.dsn, table=f"shop.{name}", key=["id"])
@@ -166,7 +172,7 @@ def test_a_table_may_be_in_a_schema_of_its_own(postgres: Postgres, name: str) ->
 
 
 def test_a_line_that_went_silent_is_given_up_unless_the_address_says_when(
-    postgres: Postgres, name: str
+    postgres: PostgresServer, name: str
 ) -> None:
     said = f"{postgres.dsn}{'&' if '?' in postgres.dsn else '?'}keepalives_idle=60"
     for dsn, idle in ((postgres.dsn, "10"), (said, "60")):
@@ -179,8 +185,8 @@ def test_a_line_that_went_silent_is_given_up_unless_the_address_says_when(
         assert told["keepalives_idle"] == idle
 
 
-def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_told(
-    postgres: Postgres, name: str
+def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_reported(
+    postgres: PostgresServer, name: str
 ) -> None:
     sink = Sink(postgres.dsn, table=name, key="id")
     put(opened(sink), 0, table({"id": 1, "text": "a"}))
@@ -203,7 +209,7 @@ def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_told(
 
 
 def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
-    postgres: Postgres, name: str
+    postgres: PostgresServer, name: str
 ) -> None:
     with psycopg.connect(postgres.dsn) as db:
         db.execute(f"CREATE TABLE {name} (text CHAR(3) PRIMARY KEY, id BIGINT)")
@@ -217,7 +223,7 @@ def test_keys_that_are_one_to_the_table_do_not_stop_the_batch(
 
 
 def test_a_look_up_on_a_server_that_hangs_is_given_up(
-    postgres: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = Sink(postgres.dsn, table=name, key="id")
     put(opened(sink), 0, table({"id": 1, "text": "a"}))

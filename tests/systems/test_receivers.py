@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.apps import app_of, rows
+from tests.apps import app_of, rows, wait_for
 from tests.faults import raises
 
 from millstream.errors import InboxClosedError
@@ -22,7 +21,7 @@ from millstream.systems.socket.source import Socket
 from millstream.testing.server import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from millstream.app import App
@@ -35,7 +34,7 @@ SCHEMA, DOWN = "id BIGINT", "line is down"
 @contextmanager
 def running(app: App, home: Path) -> Iterator[list[Event]]:
     events: list[Event] = []
-    run = app.open({"home": home}, tell=events.append)
+    run = app.open({"home": home}, on_event=events.append)
     serving = threading.Thread(target=run.serve)
     serving.start()
     try:
@@ -44,13 +43,6 @@ def running(app: App, home: Path) -> Iterator[list[Event]]:
         run.ask_to_stop()
         serving.join(60)
     run.raise_if_stopped_for_good()
-
-
-def wait_for(condition: Callable[[], object], within_s: float = 60) -> None:
-    until = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def landed(home: Path, *columns: str) -> list[tuple[Any, ...]]:
@@ -119,6 +111,7 @@ def test_a_receiver_that_raises_is_called_again_and_loses_nothing_landed(
     assert landed(tmp_path, "id") == [(1,), (2,), (3,)]
     [failure] = [event for event in events if event.kind == "receiver_failed"]
     assert failure.error is not None
+    assert failure.error.code == "RECEIVER_FAILED"
     assert failure.error.what == (f"the receiver of source 'readings' stopped: OSError: {DOWN}")
     assert refused
 
@@ -148,7 +141,7 @@ def test_lines_of_a_socket_that_closes_are_landed_and_it_is_tried_again(
     assert closed[0].error.what == f"the server at 127.0.0.1:{port} closed the connection"
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts() -> None:
+def test_a_port_that_is_taken_is_reported_before_anything_starts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         source = app_of(Http(server.getsockname()[1])).graph.sources[0]
         with raises("PORT_TAKEN", match="source 'readings' cannot listen on"):

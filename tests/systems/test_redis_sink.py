@@ -13,12 +13,12 @@ from millstream.errors import StoreRestoredError, StoreUnreachableError
 from millstream.systems.redis.settings import Redis as Sink
 
 if TYPE_CHECKING:
-    from millstream.testing.redis import Redis
+    from millstream.testing.redis import RedisServer
 
 pytestmark = pytest.mark.services
 
 
-def test_a_script_whose_answer_is_lost_is_not_done_twice(redis: Redis) -> None:
+def test_a_script_whose_answer_is_lost_is_not_done_twice(redis: RedisServer) -> None:
     with Proxy(redis.port) as proxy:
         sink = Sink(redis.address(proxy.port), prefix="lost_answer", key=["id"])
         store = opened(sink)
@@ -32,8 +32,8 @@ def test_a_script_whose_answer_is_lost_is_not_done_twice(redis: Redis) -> None:
         assert len(rows_in(sink)) == 2500
 
 
-def test_a_server_that_is_killed_still_has_what_it_confirmed(redis: Redis) -> None:
-    sink = Sink(redis.url, prefix="killed", key=["id"])
+def test_a_server_that_is_killed_still_has_what_it_confirmed(redis: RedisServer) -> None:
+    sink = Sink(redis.url, prefix="killed_server", key=["id"])
     store = opened(sink)
     put(store, 0, table({"id": 1, "text": "a"}))
 
@@ -48,7 +48,7 @@ def test_a_server_that_is_killed_still_has_what_it_confirmed(redis: Redis) -> No
     assert put(store, 1, table({"id": 1, "text": "b"})).applied
 
 
-def test_a_server_that_has_lost_its_data_is_refused(redis: Redis) -> None:
+def test_a_server_that_has_lost_its_data_is_refused(redis: RedisServer) -> None:
     sink = Sink(redis.url, prefix="flushed", key=["id"])
     store = opened(sink)
     put(store, 0, table({"id": 1, "text": "a"}))
@@ -58,7 +58,7 @@ def test_a_server_that_has_lost_its_data_is_refused(redis: Redis) -> None:
         put(store, 1, table({"id": 1, "text": "b"}))
 
 
-def test_keys_of_several_columns_cannot_be_mistaken(redis: Redis) -> None:
+def test_keys_of_several_columns_cannot_be_mistaken(redis: RedisServer) -> None:
     sink = Sink(redis.url, prefix="several", key=["text", "id"])
     store = opened(sink)
 
@@ -71,7 +71,9 @@ def test_keys_of_several_columns_cannot_be_mistaken(redis: Redis) -> None:
     assert row_of(sink, text="%3A", id=1) == {"text": "%3A", "id": 1}
 
 
-def test_no_server_and_a_wrong_password_are_told_apart(redis: Redis, nobody: int) -> None:
+def test_no_server_and_a_wrong_password_are_different_errors(
+    redis: RedisServer, nobody: int
+) -> None:
     with pytest.raises(StoreUnreachableError) as unreachable:
         opened(Sink(redis.address(nobody), key=["id"]))
     with raises("STORE_LOGIN") as wrong:
@@ -80,3 +82,13 @@ def test_no_server_and_a_wrong_password_are_told_apart(redis: Redis, nobody: int
     told = f"{unreachable.value} {wrong.value} {Sink(redis.url)!r}"
     assert redis.password not in told
     assert "wrong-word" not in told
+
+
+def test_keys_of_several_columns_have_names_of_their_own(redis: RedisServer) -> None:
+    sink = Sink(redis.url, prefix="names", key=["id", "text"])
+    rows = [{"id": 1, "text": text} for text in (":", "%3A", "%", "%25", "a:b")]
+
+    put(opened(sink), 0, table(*rows))
+
+    assert [row_of(sink, **row) for row in rows] == rows
+    assert len(rows_in(sink)) == len(rows)

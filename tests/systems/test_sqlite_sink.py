@@ -24,7 +24,7 @@ def sink(tmp_path: Path) -> SQLite:
     return SQLite(str(tmp_path / "items.db"), key="id")
 
 
-def test_a_full_disk_is_told_and_passes(sink: SQLite) -> None:
+def test_a_full_disk_is_reported_and_passes(sink: SQLite) -> None:
     store = opened(sink)
     put(store, 0, table({"id": 1, "text": "a"}))
     db: sqlite3.Connection = store._db  # type: ignore[attr-defined]
@@ -75,3 +75,17 @@ def test_a_file_that_is_refused_is_closed(sink: SQLite) -> None:
     assert kept.value.__traceback__ is not None
     held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     assert os.path.realpath(sink.path) not in held
+
+
+def test_rows_beside_one_that_is_refused_are_written_once(tmp_path: Path) -> None:
+    sink = SQLite(str(tmp_path / "items.db"))
+    with sqlite3.connect(sink.path) as other:
+        other.execute("CREATE TABLE items (id BIGINT, text TEXT CHECK (text <> 'bad'))")
+    other.close()
+    store = opened(sink, mode="append")
+
+    rows = table(*({"id": n, "text": "bad" if n == 2 else "good"} for n in range(4)))
+    written = put(store, 0, rows)
+
+    assert [refused.rows["id"].to_pylist() for refused in written.refused] == [[2]]
+    assert [row["id"] for row in rows_in(sink)] == [0, 1, 3]

@@ -25,6 +25,7 @@ from tests.systems.stores import (
 )
 
 from millstream.errors import OvertakenError, StoreAheadError, StoreFailedError, StoreRestoredError
+from millstream.lake.fence import Decision
 from millstream.serve.fence import Driver
 from millstream.serve.shape import GONE, Column
 from millstream.testing.contract import check_sink
@@ -69,7 +70,9 @@ def test_a_driver_that_dies_between_fence_and_commit_has_written_nothing(make: M
     assert [row["text"] for row in rows_in(sink)] == ["one"]
     later = opened(sink, epoch=2)
     assert put(later, 1, table({"id": 1, "text": "two"})).applied
-    assert not put(later, 1, table({"id": 1, "text": "three"}), digest="other").applied
+    again = put(later, 1, table({"id": 1, "text": "three"}), digest="other")
+    assert again.decision is Decision.CHANGED
+    assert put(later, 1, table({"id": 1, "text": "two"})).decision is Decision.SKIP
     assert [row["text"] for row in rows_in(sink)] == ["two"]
     assert later.fence() == put(later, 1, table()).fence
 
@@ -326,7 +329,7 @@ def test_a_row_is_looked_up_by_its_key_with_the_values_it_was_written_with(
     assert row_of(sink, **{key: absent}) is None
 
 
-def test_a_row_that_python_cannot_hold_is_told_and_not_taken_for_none(make: Make) -> None:
+def test_a_row_that_python_cannot_hold_is_reported_and_not_taken_for_none(make: Make) -> None:
     sink = make(key=["id"])
     store = opened(sink, columns=[ITEMS[0], Column("at", "timestamp")])
     times = pa.array([YEAR_10000], pa.int64()).cast(pa.timestamp("us", "UTC"))

@@ -96,12 +96,12 @@ def test_an_event_time_without_bounds_is_refused(tmp_path: Path) -> None:
     assert fault.code == "EVENT_TIME_UNBOUNDED"
 
 
-def test_a_home_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_home_that_is_not_there_is_reported(tmp_path: Path) -> None:
     fault = fault_of(ms.Table(tmp_path / "nowhere", "clean"), event_time="at", watermark="1 s")
     assert fault.code == "SOURCE_HOME"
 
 
-def test_a_table_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_a_table_that_is_not_there_is_reported_with_the_nearest(tmp_path: Path) -> None:
     committed(tmp_path, "clean")
 
     fault = fault_of(ms.Table(tmp_path, "cleen"))
@@ -168,18 +168,18 @@ def test_a_header_and_a_profile_name_it_too(tmp_path: Path, monkeypatch: Any) ->
 AT = ms.App("nowhere").at
 
 
-def test_a_table_that_goes_on_is_the_one_that_was_read(tmp_path: Path) -> None:
+def test_a_table_with_further_commits_is_the_one_that_was_read(tmp_path: Path) -> None:
     table, follows = committed(tmp_path, "clean", frontier=5), ms.Table(tmp_path, "clean")
     before = follows.followed_to(2)
     table.append([], Facts("q", batch=1, mode="append", frontier=9))
 
-    follows.hold_to(before.position, "orders", AT)
-    follows.hold_to({}, "orders", AT)
+    follows.check_position(before.position, "orders", AT)
+    follows.check_position({}, "orders", AT)
 
     assert [follows.followed_to(v).frontier for v in (0, 1, 2, 3)] == [None, None, 5, 9]
 
 
-def test_a_table_made_anew_or_set_back_is_told(tmp_path: Path) -> None:
+def test_a_table_that_was_replaced_or_restored_is_reported(tmp_path: Path) -> None:
     table, follows = committed(tmp_path, "clean"), ms.Table(tmp_path, "clean")
     table.append([], Facts("q", batch=1, mode="append"))
     read = follows.followed_to(table.version).position
@@ -187,14 +187,14 @@ def test_a_table_made_anew_or_set_back_is_told(tmp_path: Path) -> None:
     committed(tmp_path, "clean")
 
     with raises("HISTORY_GONE", match="no version after 2 now"):
-        follows.hold_to(read, "orders", AT)
+        follows.check_position(read, "orders", AT)
     again = FencedTable(table.path, name="clean", epoch=2)
     again.append([], Facts("q", batch=1, mode="append"))
     with raises("HISTORY_GONE", match="its version 3 is another one now"):
-        follows.hold_to(read, "orders", AT)
+        follows.check_position(read, "orders", AT)
 
 
-def test_a_log_that_no_longer_goes_back_so_far_is_told(tmp_path: Path) -> None:
+def test_a_log_that_no_longer_goes_back_so_far_is_reported(tmp_path: Path) -> None:
     table, follows = committed(tmp_path, "clean"), ms.Table(tmp_path, "clean")
     for batch in (1, 2):
         table.append([], Facts("q", batch=batch, mode="append"))
@@ -202,10 +202,10 @@ def test_a_log_that_no_longer_goes_back_so_far_is_told(tmp_path: Path) -> None:
     for version in (0, 1):
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
 
-    follows.hold_to(read, "orders", AT)
+    follows.check_position(read, "orders", AT)
     (table.path / "_delta_log" / f"{2:020d}.json").unlink()
     with raises("HISTORY_GONE", match="its log begins at version 3 now"):
-        follows.hold_to(read, "orders", AT)
+        follows.check_position(read, "orders", AT)
 
 
 def landing_sink(place: Path, frontier: int | None, **options: Any) -> LandingSink:

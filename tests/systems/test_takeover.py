@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from tests.faults import raises
 from tests.systems.conftest import EVERY
 from tests.systems.stores import connected, every_row_in, opened, put, row_of, table
 
 from millstream.errors import OvertakenError, StoreUnreachableError
-from millstream.lake.fence import Turn
-from millstream.serve.fence import Driver
+from millstream.lake.fence import PendingBatch
+from millstream.serve.fence import Driver, take_fence
+from millstream.systems.postgres import sink as postgres_sink
 from millstream.systems.postgres.settings import Postgres as PostgresSink
 from millstream.systems.redis.settings import Redis as RedisSink
 from millstream.systems.sqlite import sink as sqlite_sink
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.serve.store import Store
-    from millstream.testing.postgres import Postgres
-    from millstream.testing.redis import Redis
+    from millstream.testing.postgres import PostgresServer
+    from millstream.testing.redis import RedisServer
 
     Make = Callable[..., Any]
 
@@ -46,7 +48,7 @@ def write_with(
         between()
         yield table(*([] if first else [MINE]))
 
-    return store.write(Turn("query", batch, "mine"), parts, lambda _: "").applied
+    return store.write(PendingBatch("query", batch, "mine"), parts, lambda _: "").applied
 
 
 @pytest.mark.parametrize("writes", [True, False], ids=["and writes", "only takes"])
@@ -98,7 +100,7 @@ def test_a_stale_driver_is_refused_whatever_it_asks_for(
 
 @pytest.mark.services
 def test_a_chunk_of_redis_is_not_written_by_a_driver_that_was_overtaken_after_the_first(
-    redis: Redis,
+    redis: RedisServer,
 ) -> None:
     sink = RedisSink(redis.url, prefix="chunks", key=["id"])
     early, many = opened(sink), 3000
@@ -111,16 +113,25 @@ def test_a_chunk_of_redis_is_not_written_by_a_driver_that_was_overtaken_after_th
         yield table(*rows[2000:])
 
     with pytest.raises(OvertakenError):
-        early.write(Turn("query", 1, "mine"), parts, lambda _: "")
+        early.write(PendingBatch("query", 1, "mine"), parts, lambda _: "")
 
     assert row_of(sink, id=0) == {"id": 0, "text": "mine"}, "the first was written before"
     assert row_of(sink, id=many - 1) == {"id": many - 1, "text": "first"}
 
 
+def until_it_waits_or_is_done(postgres: PostgresServer, thread: threading.Thread) -> None:
+    with psycopg.connect(postgres.dsn, autocommit=True) as db:
+        while (
+            thread.is_alive()
+            and not db.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone()
+        ):
+            thread.join(0.01)
+
+
 @pytest.mark.services
 @pytest.mark.parametrize("writes", [True, False], ids=["and writes", "only takes"])
 def test_a_driver_that_comes_to_postgres_waits_until_the_batch_is_written(
-    postgres: Postgres, writes: bool
+    postgres: PostgresServer, writes: bool
 ) -> None:
     sink = PostgresSink(postgres.dsn, table=f"takeover_{writes}".lower())
     early = opened(sink, mode="append")
@@ -134,17 +145,12 @@ def test_a_driver_that_comes_to_postgres_waits_until_the_batch_is_written(
 
     thread = threading.Thread(target=take_over)
 
-    def until_it_waits_or_is_done() -> None:
+    def between() -> None:
         thread.start()
-        with psycopg.connect(postgres.dsn, autocommit=True) as db:
-            while (
-                thread.is_alive()
-                and not db.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone()
-            ):
-                thread.join(0.01)
+        until_it_waits_or_is_done(postgres, thread)
 
     try:
-        mine = write_with(early, 1, until_it_waits_or_is_done)
+        mine = write_with(early, 1, between)
     finally:
         thread.join()
 
@@ -172,3 +178,33 @@ def test_a_driver_that_comes_to_sqlite_waits_until_the_batch_is_written(
     later = opened(sink, epoch=2, mode="append")
     assert not put(later, 1, table(THEIRS)).applied
     assert every_row_in(sink) == [FIRST, MINE]
+
+
+@pytest.mark.services
+def test_of_two_first_drivers_of_postgres_one_finds_the_fence_of_the_other(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = PostgresSink(postgres.dsn, table="first_drivers")
+    mine = connected(sink, Driver("shop/items", 1, "query"), mode="append")
+    theirs = connected(sink, Driver("depot/items", 1, "query"), mode="append")
+    refused = list[str]()
+
+    def come() -> None:
+        with raises("STORE_TAKEN") as error:
+            theirs.take()
+        refused.append(error.value.code)
+
+    thread = threading.Thread(target=come)
+
+    def take(*of: Any) -> Any:
+        if not thread.ident:
+            thread.start()
+            until_it_waits_or_is_done(postgres, thread)
+        return take_fence(*of)
+
+    monkeypatch.setattr(postgres_sink, "take_fence", take)
+    held = mine.take()
+    thread.join()
+
+    assert refused == ["STORE_TAKEN"]
+    assert mine.fence() == held

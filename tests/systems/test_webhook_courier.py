@@ -12,7 +12,7 @@ import pytest
 from tests.alert.notices import AT, NOTICE
 
 import millstream as ms
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 from millstream.systems.webhook.request import is_public
 from millstream.testing.hook import Hook, Reply
 
@@ -30,10 +30,10 @@ def hook() -> Iterator[Hook]:
         yield hook
 
 
-def told(webhook: ms.Webhook, place: Path) -> NotToldError | None:
+def told(webhook: ms.Webhook, place: Path) -> NotSentError | None:
     try:
-        webhook.courier(place).tell(NOTICE)
-    except NotToldError as refusal:
+        webhook.courier(place).send(NOTICE)
+    except NotSentError as refusal:
         return refusal
     return None
 
@@ -250,10 +250,10 @@ def test_a_secret_that_signs_nothing_is_not_left_out(hook: Hook, tmp_path: Path)
 def test_a_log_has_a_line_for_each_notice(tmp_path: Path) -> None:
     courier = ms.Log().courier(tmp_path / "logs")
 
-    courier.tell(NOTICE)
-    courier.tell(NOTICE)
+    courier.send(NOTICE)
+    courier.send(NOTICE)
 
     lines: list[Any] = (tmp_path / "logs" / "alerts.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [NOTICE.id] * 2
-    with pytest.raises(NotToldError, match="Is a directory"):
-        ms.Log(str(tmp_path)).courier(tmp_path).tell(NOTICE)
+    with pytest.raises(NotSentError, match="Is a directory"):
+        ms.Log(str(tmp_path)).courier(tmp_path).send(NOTICE)

@@ -17,8 +17,8 @@ from millstream.testing.contract import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
     NOTHING,
+    DrivenStore,
     Report,
-    Store,
     check_sink,
     check_source,
 )
@@ -129,8 +129,8 @@ class Delta:
         return [dict(row) for row in DeltaTable(str(self._path)).to_pyarrow_table().to_pylist()]
 
 
-def report(kind: Callable[[Any], Store], place: Path) -> Report:
-    def connect(name: str) -> Store:
+def report(kind: Callable[[Any], DrivenStore], place: Path) -> Report:
+    def connect(name: str) -> DrivenStore:
         (place / name).mkdir(exist_ok=True)
         return kind(place / name / "store")
 
@@ -143,7 +143,7 @@ def failed(found: Report) -> set[str]:
 
 @pytest.mark.parametrize("kind", [Fenced, Delta])
 def test_a_sink_with_rows_batch_and_epoch_in_one_transaction_may_promise_exactly_once(
-    kind: Callable[[Any], Store], tmp_path: Path
+    kind: Callable[[Any], DrivenStore], tmp_path: Path
 ) -> None:
     found = report(kind, tmp_path)
 
@@ -156,7 +156,7 @@ def test_a_sink_that_ignores_the_batch_may_promise_at_least_once(tmp_path: Path)
 
     assert found.guarantee == AT_LEAST_ONCE
     assert failed(found) == {
-        "a new driver is told the last batch",
+        "a new driver gets the last batch",
         "crash during the write, then a retry",
         "crash after the write, then a retry",
         "retry with the same batch",

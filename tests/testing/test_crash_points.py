@@ -13,7 +13,7 @@ from millstream.crash import OF_STORES, POINTS
 from millstream.errors import CrashNotReachedError
 from millstream.loading import load
 from millstream.plan import plan
-from millstream.testing.chance import Step
+from millstream.testing.course import CourseStep
 from millstream.testing.evidence import invented
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def feed(app: ms.App, script: Script) -> Iterator[int]:
     for first in range(0, 150, AT_A_TIME):
         for source in app.graph.sources:
             mine = [arrival for arrival in arrivals if arrival.source == source.name]
-            Step(tuple(mine[first : first + AT_A_TIME])).send(script)
+            CourseStep(tuple(mine[first : first + AT_A_TIME])).send(script)
         yield first + AT_A_TIME
 
 

@@ -131,3 +131,15 @@ def test_rows_for_an_unknown_source_are_refused(spark: SparkSession) -> None:
 
     with raises("UNKNOWN_IN_SCRIPT", match="has no source 'click'"):
         assert_prefix_consistent(app, {"click": ROWS}, runs=1, spark=spark)
+
+
+def test_rows_name_their_source_unless_there_is_only_one(spark: SparkSession) -> None:
+    app = ms.App("shop")
+    for name in ("orders", "clicks"):
+        app.source(name=name)(lambda: ms.Memory("id BIGINT"))
+    app.sql("paid", "SELECT id FROM orders")
+
+    with raises("ROWS_OF_NO_SOURCE", match="app 'shop' has 2 sources") as caught:
+        assert_prefix_consistent(app, [{"id": 1}], spark=spark)
+
+    assert caught.value.fix.endswith("its sources are clicks, orders")

@@ -12,7 +12,7 @@ import millstream as ms
 from millstream.cli.backtest import show
 from millstream.errors import MillstreamError
 from millstream.lake.home import Home
-from millstream.trial.backtest import Backtest, History, time_column
+from millstream.trial.backtest import Backtest, LandedHistory, time_column
 from millstream.views.backtest import BacktestView
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def bank() -> ms.App:
     return app
 
 
-def refusal(history: History, name: str, **options: str) -> str:
+def refusal(history: LandedHistory, name: str, **options: str) -> str:
     with pytest.raises(MillstreamError) as raised:
         history.backtest(name, **options)  # type: ignore[arg-type]
     return raised.value.code
@@ -96,7 +96,7 @@ def test_an_answer_is_counted_over_all_that_is_landed(
         ):
             script.send("payments", card=card, kind=kind, amount=amount, at=at)
         script.batch()
-    history = History(app.graph, spark, Home.at(home))
+    history = LandedHistory(app.graph, spark, Home.at(home))
 
     large = history.backtest("large", rows=2)
     missed = history.backtest("missed", per="hour")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from pyspark.sql import functions as F
@@ -69,6 +69,7 @@ def test_the_stream_gives_the_batch_answer_and_what_it_still_holds_back_is_not_m
     assert computed[0] == BatchTable("clean", rows=5, quarantined=1)
     assert {c.name: (c.equal, c.missing, c.extra, c.waiting) for c in compared} == {
         "clean": (5, 0, 0, 0),
+        "clean__quarantine": (1, 0, 0, 0),
         "per_minute": (4, 0, 0, 0),
         "per_hour": (1, 0, 0, 1),
         "busy": (1, 0, 0, 0),
@@ -110,6 +111,29 @@ def test_rows_the_stream_lost_or_has_twice_are_found(spark: SparkSession, tmp_pa
     [compared] = compare(app.graph, spark, home, fresh)
 
     assert compared == Comparison("copy", equal=3, missing=1, extra=2, waiting=0)
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_rows_the_quarantine_lost_or_has_twice_are_found(
+    mode: Literal["append", "update"], spark: SparkSession, tmp_path: Path
+) -> None:
+    source, key = Memory(READING), ["id"] if mode == "update" else []
+    source.add(*(reading(n, "12:00:00", float(n)) for n in range(6)))
+    app = timed(source)
+    app.sql("slow", "SELECT id FROM readings", mode=mode, key=key, expect={"is slow": "id < 3"})
+    home, fresh = Home.at(tmp_path / "home"), Home.at(tmp_path / "batch")
+    run(app, home.path)
+    run_batch(app.graph, spark, home, fresh)
+    assert all(c.is_equal for c in compare(app.graph, spark, home, fresh))
+    path = str(home.quarantine("slow"))
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 4")
+    rules = "array('is slow')"
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (3, {rules}), (2, {rules})")
+
+    _, compared = compare(app.graph, spark, home, fresh)
+
+    extra = 2 if mode == "append" else 0
+    assert compared == Comparison("slow__quarantine", equal=2, missing=1, extra=extra, waiting=0)
 
 
 def test_a_batch_needs_something_landed(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
-from tests.apps import READING, timed
+from tests.apps import READING, reading, run, timed
 
 import millstream as ms
 from millstream.lake.home import Home
@@ -284,3 +284,38 @@ def test_what_spark_refuses_only_once_a_query_has_a_watermark_is_refused_by_chec
     }
     assert "remove this withWatermark" in found["redefined"].fix
     assert "drop all but one of these columns" in found["two_times"].fix
+
+
+def numbered(kind: str, state: str, **more: int) -> App:
+    """Make an app with a table whose speeds have a type, and a function that keeps a state."""
+    connector = Memory(READING)
+    connector.add(reading(1, "10:00:00"))
+    app = timed(connector)
+
+    @ms.stateful(key="id", state=state, emits="id BIGINT", ttl="1 day")
+    def remember(key: int, rows: Any, state: Any, timer: ms.Timer) -> None: ...
+
+    @app.table()
+    def speeds(readings: DataFrame) -> DataFrame:
+        added = {name: F.lit(value) for name, value in more.items()}
+        return readings.select("id", F.col("speed").cast(kind)).withColumns(added)
+
+    @app.table()
+    def remembered(readings: DataFrame) -> DataFrame:
+        return remember(readings)
+
+    return app
+
+
+def test_check_finds_what_no_longer_fits_the_tables_and_checkpoints_of_the_home(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home = Home.at(tmp_path / "home")
+    run(numbered("double", "n INT"), home.path)
+
+    assert rehearse(numbered("double", "n INT").graph, spark, home) == ()
+    changed = numbered("string", "n BIGINT", also=1)
+    found = {error.code: str(error) for error in rehearse(changed.graph, spark, home)}
+    assert found.keys() == {"SCHEMA_CHANGED", "COLUMN_ADDED", "STATE_CHANGED"}
+    assert "'speed'" in found["SCHEMA_CHANGED"]
+    assert "test_rehearse.py" in found["SCHEMA_CHANGED"]

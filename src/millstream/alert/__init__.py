@@ -1,1 +1,1 @@
-"""Alerts on their way: rows of an outbox become notices, and notices are told to destinations."""
+"""Alert delivery: rows of an outbox become notices, and notices are sent to destinations."""

@@ -1,7 +1,7 @@
-"""Which notice was told to whom, durably: a file of SQLite in the home.
+"""Which notice was sent to which destination, durably: a SQLite file in the home.
 
-Only the driver of the latest epoch enters notices and notes what was told; operators may have one
-tried again, or silenced, at any time.
+Only the driver of the latest epoch enters notices and records deliveries; operators may retry or
+silence a notice at any time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.alert.destination import Known, names_of
-from millstream.alert.notice import Notice, is_meant
+from millstream.alert.notice import Notice, matches_text
 from millstream.alert.outbox import Position
-from millstream.errors import concealed, fault
-from millstream.lake.fence import Claim, Decision, Fence, on_change, on_take
+from millstream.errors import concealed
+from millstream.lake.fence import Claim, Fence, on_change, on_take, refuse_overtaken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from millstream.alert.notice import Entry, Identity
-    from millstream.alert.outbox import News
+    from millstream.alert.notice import Identity, OutboxRow
+    from millstream.alert.outbox import NewRows
 
 STATES = ("pending", "delivered", "dead", "silenced")
 FILE = "deliveries.db"
@@ -60,34 +60,34 @@ _LINES = (
     "WHERE of_alert IS NULL",
     "DROP INDEX IF EXISTS delivery_due",
 )
-"""By which the first in a line is found, however many wait there or in others."""
+"""Find the first notice of a line quickly, however many wait there or in others."""
 _FENCE = "SELECT epoch, owner FROM fence"
 _NOTICE = "n.id, n.app, n.alert, n.key, n.event_time, n.row"
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What nobody is to be told of, and until when."""
+    """Alerts that are not sent, and until when."""
 
     alert: str
     """Which; all if empty."""
     key: Mapping[str, str]
-    """What it is about, as far as it was said."""
+    """The columns of the key that it names, with their values."""
     until: float
     """In seconds since 1970."""
 
     def covers(self, notice: Notice) -> bool:
-        """Tell whether it is about a notice."""
+        """Return whether it applies to a notice."""
         if self.alert not in ("", notice.alert):
             return False
         about = json.loads(notice.key) if self.key else {}
         named = self.key.items()
-        return all(name in about and is_meant(about[name], said) for name, said in named)
+        return all(name in about and matches_text(about[name], text) for name, text in named)
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A notice that a destination is to be told of now."""
+    """A notice that is due to be sent to a destination."""
 
     seq: int
     notice: Notice
@@ -100,7 +100,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How a notice stands with one destination."""
+    """The state of a notice at one destination."""
 
     notice: Notice
     destination: str
@@ -110,7 +110,7 @@ class Delivery:
     done_at: float | None
     reason: str
     repeats: int
-    """How many more rows the cooldown has kept back."""
+    """How many more rows the cooldown has suppressed."""
 
 
 class Deliveries:
@@ -126,7 +126,7 @@ class Deliveries:
         )
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + _SCHEMA)
         if self._claim or not self._has_lines():
-            self._form_lines()
+            self._index_lines()
         if self._claim:
             self._take(self._claim)
 
@@ -140,45 +140,47 @@ class Deliveries:
         with self._lock:
             self._db.close()
 
-    def hold(self) -> None:
-        """Make sure that no later driver was here.
+    def check_fence(self) -> None:
+        """Check that no later driver has taken over.
 
         Raises:
             OvertakenError: One was.
         """
-        self._hold(self._all(_FENCE))
+        self._check_fence(self._all(_FENCE))
 
     def position(self, alert: str) -> Position | None:
-        """Say how far the outbox of an alert was taken in."""
+        """Return how far the outbox of an alert was read."""
         found = self._all("SELECT table_id, version FROM taken WHERE alert = ?", alert)
         return Position(*found[0]) if found else None
 
-    def enter(self, identity: Identity, news: News, destinations: Sequence[str], now: float) -> int:
-        """Note rows for delivery, with how far the outbox was read; give how many are new.
+    def enter(
+        self, identity: Identity, new_rows: NewRows, destinations: Sequence[str], now: float
+    ) -> int:
+        """Record rows for delivery, and how far the outbox was read; return how many are new.
 
         Raises:
             OvertakenError: A later driver was here.
         """
-        alert, entries = identity.alert, identity.entries(news.rows)
+        alert, entries = identity.alert, identity.entries(new_rows.rows)
         with self._fenced():
-            numbers = Counter[str]() if news.is_whole else self._numbers(alert, entries)
+            numbers = Counter[str]() if new_rows.is_whole else self._numbers(alert, entries)
             new = 0
             for entry in entries:
                 numbers[entry.content] += 1
                 id_ = identity.id_of(entry, numbers[entry.content])
                 is_new = self._enter(identity, entry, id_, destinations, now)
                 new += is_new
-                if not is_new and not news.is_whole:
+                if not is_new and not new_rows.is_whole:
                     again = "UPDATE notice SET repeats = repeats + 1 WHERE alert = ? AND id = ?"
                     self._db.execute(again, (alert, id_))
             self._db.execute(
                 "INSERT OR REPLACE INTO taken VALUES (?, ?, ?)",
-                (alert, news.position.table, news.position.version),
+                (alert, new_rows.position.table, new_rows.position.version),
             )
         return new
 
     def due(self, alert: str, destination: str, now: float) -> Due | None:
-        """Give the notice that has waited longest for a destination, if any is to be told now."""
+        """Return the notice that has waited longest for a destination, if any is due now."""
         query = (
             f"SELECT n.seq, d.attempts, d.first_at, {_NOTICE} "
             "FROM delivery d JOIN notice n ON n.seq = d.notice WHERE d.of_alert = ?2 "
@@ -194,7 +196,7 @@ class Deliveries:
         return Due(seq, notice, attempts, first_at, is_silenced)
 
     def next_at(self, alert: str, destination: str) -> float | None:
-        """Say when a destination is to be told next; None if nothing waits for it."""
+        """Return when the next notice for a destination is due; None if nothing waits for it."""
         query = (
             "SELECT min(next_at) FROM delivery "
             "WHERE of_alert = ? AND destination = ? AND state = 'pending'"
@@ -203,7 +205,7 @@ class Deliveries:
         return None if first is None else float(first)
 
     def note(self, due: Due, destination: str, state: str, **facts: Any) -> None:
-        """Note what became of a notice.
+        """Record the result of a delivery.
 
         Raises:
             OvertakenError: A later driver was here.
@@ -219,7 +221,7 @@ class Deliveries:
             )
 
     def name_destinations(self, alert: str, marks: Sequence[str]) -> list[str]:
-        """Name those an alert is told to, and put aside what waits for others.
+        """Name the destinations of an alert; mark what waits for others as dead.
 
         Raises:
             OvertakenError: A later driver was here.
@@ -233,23 +235,23 @@ class Deliveries:
                 "INSERT OR REPLACE INTO destination VALUES (?, ?, ?, 0)",
                 [(alert, name, mark) for name, mark in zip(names, marks, strict=True)],
             )
-            why = "the alert is not told there any more"
-            self._put_aside(why, "destination", names, alert)
+            why = "the alert is no longer sent there"
+            self._mark_dead(why, "destination", names, alert)
         return names
 
-    def keep_to(self, alerts: Sequence[str]) -> None:
-        """Put aside what waits of alerts that are not declared any more.
+    def drop_all_but(self, alerts: Sequence[str]) -> None:
+        """Mark pending notices of alerts that are no longer declared as dead.
 
         Raises:
             OvertakenError: A later driver was here.
         """
         with self._fenced():
-            self._put_aside("the alert is not declared any more", "of_alert", alerts)
+            self._mark_dead("the alert is no longer declared", "of_alert", alerts)
 
-    def _put_aside(
+    def _mark_dead(
         self, why: str, what: str, kept: Sequence[str], alert: str | None = None
     ) -> None:
-        """Have what is pending dead, unless it is of alerts, or for destinations, that are kept."""
+        """Mark what is pending as dead, unless its alert or destination is among `kept`."""
         self._db.execute(
             "UPDATE delivery SET state = 'dead', reason = ?1 WHERE state = 'pending' "
             "AND (?2 IS NULL OR of_alert = ?2) "
@@ -265,7 +267,7 @@ class Deliveries:
         id_: str = "",
         limit: int | None = None,
     ) -> Iterator[Delivery]:
-        """Show how notices stand, the newest first."""
+        """List the deliveries of notices, the newest first."""
         query = (
             f"SELECT {_NOTICE}, d.destination, d.state, d.attempts, d.next_at, d.done_at, "
             # In the order of the list, so that its beginning is found without the rest.
@@ -285,9 +287,25 @@ class Deliveries:
         found = dict(self._all(query, alert))
         return {state: int(found.get(state, 0)) for state in STATES}
 
+    def erase(self, is_own: Callable[[Mapping[str, Any]], bool]) -> int:
+        """Erase the notices of some rows, with their deliveries, so that no byte of them is left.
+
+        Returns:
+            How many there were.
+        """
+        found = self._all("SELECT seq, row FROM notice")
+        own = [(seq,) for seq, row in found if is_own(json.loads(row))]
+        with self._lock:
+            self._db.execute("PRAGMA secure_delete = ON")
+            self._db.executemany("DELETE FROM delivery WHERE notice = ?", own)
+            self._db.executemany("DELETE FROM notice WHERE seq = ?", own)
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return len(own)
+
     def retry(self, *, alert: str | None = None, id_: str = "") -> int:
-        """Have what is dead or silenced tried again, and what is pending at once."""
-        with self._written():
+        """Retry what is dead or silenced, and what is pending at once."""
+        with self._transaction():
             return self._db.execute(
                 "UPDATE delivery SET state = 'pending', next_at = 0, first_at = NULL "
                 "WHERE state <> 'delivered' AND notice IN (SELECT seq FROM notice "
@@ -296,18 +314,18 @@ class Deliveries:
             ).rowcount
 
     def silence(self, silence: Silence) -> None:
-        """Have nobody told for a while; a silence that has ended already ends the same one."""
+        """Silence notices for a while; a silence that has already ended cancels the same one."""
         alert, key = silence.alert, json.dumps(silence.key, sort_keys=True)
-        with self._written():
+        with self._transaction():
             self._db.execute("DELETE FROM silence WHERE alert = ? AND key = ?", (alert, key))
             self._db.execute("INSERT INTO silence VALUES (?, ?, ?)", (alert, key, silence.until))
 
     def silences(self, now: float) -> list[Silence]:
-        """Give the silences that hold."""
+        """Return the silences in force."""
         found = self._all("SELECT * FROM silence WHERE until > ? ORDER BY alert, key", now)
         return [Silence(alert, json.loads(key), until) for alert, key, until in found]
 
-    def _numbers(self, alert: str, entries: Sequence[Entry]) -> Counter[str]:
+    def _numbers(self, alert: str, entries: Sequence[OutboxRow]) -> Counter[str]:
         """Count the notices there are already, by content."""
         query = "SELECT count(*) FROM notice WHERE alert = ? AND content = ?"
         contents = {entry.content for entry in entries}
@@ -317,7 +335,7 @@ class Deliveries:
     def _enter(
         self,
         identity: Identity,
-        entry: Entry,
+        entry: OutboxRow,
         id_: str,
         destinations: Sequence[str],
         now: float,
@@ -340,9 +358,9 @@ class Deliveries:
     def _has_lines(self) -> bool:
         return bool(self._all("SELECT 1 FROM sqlite_master WHERE name = 'delivery_line'"))
 
-    def _form_lines(self) -> None:
-        """Have every delivery say of which alert it is, also those of an earlier release."""
-        with self._written():
+    def _index_lines(self) -> None:
+        """Index deliveries by alert and destination, also those of an earlier release."""
+        with self._transaction():
             columns = self._db.execute("SELECT name FROM pragma_table_info('delivery')").fetchall()
             if ("of_alert",) not in columns:
                 self._db.execute(_OF_ALERT)
@@ -350,30 +368,27 @@ class Deliveries:
                 self._db.execute(statement)
 
     def _take(self, claim: Claim) -> None:
-        with self._written():
+        with self._transaction():
             found = self._db.execute(_FENCE).fetchall()
             held = Fence("", *found[0]) if found else None
-            if held and on_take(held, claim) is Decision.OVERTAKEN:
-                raise fault("OVERTAKEN", theirs=held.epoch, mine=claim.epoch, table=str(self._path))
+            refuse_overtaken(on_take(held, claim), held, claim, str(self._path))
             self._db.execute(
                 "INSERT OR REPLACE INTO fence VALUES (1, ?, ?)", (claim.epoch, claim.owner)
             )
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:
-        with self._written():
-            self._hold(self._db.execute(_FENCE).fetchall())
+        with self._transaction():
+            self._check_fence(self._db.execute(_FENCE).fetchall())
             yield
 
-    def _hold(self, found: Sequence[tuple[int, str]]) -> None:
+    def _check_fence(self, found: Sequence[tuple[int, str]]) -> None:
         assert self._claim, "opened to look at it"
-        held = Fence("", *found[0]) if found else None
-        if on_change(held, self._claim) is not Decision.APPLY:
-            theirs = held.epoch if held else 0
-            raise fault("OVERTAKEN", theirs=theirs, mine=self._claim.epoch, table=str(self._path))
+        held = Fence("", *(found[0] if found else (0, "")))
+        refuse_overtaken(on_change(held, self._claim), held, self._claim, str(self._path))
 
     @contextmanager
-    def _written(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -1,4 +1,4 @@
-"""What destinations have in common: how they fail, and what they are called."""
+"""What destinations have in common: how they fail, and their names."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _LONGEST_PAUSE_S = 300.0
 _LONGEST_ASKED_S = 3600.0
 
 
-class NotToldError(Exception):
-    """A destination was not told, or may not have been."""
+class NotSentError(Exception):
+    """A destination did not receive a notice, or may not have."""
 
     def __init__(self, reason: str, *, again: bool = True, after: timedelta | None = None) -> None:
         super().__init__(reason)
         self.again = again
         """Whether trying again may succeed."""
         self.after = after
-        """How long the destination asks to be left alone."""
+        """How long the destination asks to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A destination that an alert is told to, or was once."""
+    """A destination that an alert is sent to, or once was."""
 
     name: str
     mark: str
@@ -44,11 +44,11 @@ class Known:
 
 
 def mark_of(destination: Destination) -> str:
-    """Give what a destination is known by: its kind, and a hash that tells nothing of where it is.
+    """Return what identifies a destination: its kind, and a hash that does not reveal its address.
 
-    One that does not say where it is, is known by its kind and its place among those.
+    One without `identified_by` is identified by its kind and its place among those.
     """
-    where: tuple[str, ...] = getattr(destination, "told_at", ())
+    where: tuple[str, ...] = getattr(destination, "identified_by", ())
     return f"{_kind(destination)} {hashlib.sha256(repr(where).encode()).hexdigest()[:_MARKED]}"
 
 
@@ -115,7 +115,7 @@ def timeout_faults(timeout: str, alert: str, at: Location) -> Iterator[Millstrea
 
 
 def pause_s(attempts: int, id_: str, asked: timedelta | None = None) -> float:
-    """Say how long to wait after so many attempts: twice as long each time, and not all at once.
+    """Return how long to wait after so many attempts: twice as long each time, with jitter.
 
     >>> [round(pause_s(n, "80")) for n in (1, 2, 3, 20)]
     [1, 2, 3, 225]

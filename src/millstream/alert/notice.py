@@ -1,7 +1,7 @@
-"""What is told of one row, and the key by which whoever is told twice knows it again.
+"""Notices: what is sent about one row, and the key by which a receiver detects duplicates.
 
-The key is made of what the row says, not of when or in which batch it came: a replay, a home
-computed anew and a delivery that is repeated all tell the same alert under the same key.
+The key is made of the content of the row, not of when or in which batch it came: a replay, a
+recomputed home and a repeated delivery all send the same alert under the same key.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ID_LENGTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One alert, as a destination is told of it."""
+    """One alert, as it is sent to a destination."""
 
     id: str
-    """The same whenever it is told."""
+    """The same whenever it is sent."""
     app: str
     alert: str
     key: str
@@ -59,26 +59,26 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutboxRow:
     """A row of an outbox, before it has its id."""
 
     key: str
     event_time: str | None
     row: str
     content: str
-    """What says the same is the same, in whatever order its columns are."""
+    """A hash of the row, whatever the order of its columns."""
     slot: int | None
-    """Which stretch of the cooldown it is in; None if there is no cooldown."""
+    """The cooldown window it is in; None if there is no cooldown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What makes two rows of one alert the same alert.
 
-    Event time is cut into stretches as long as the cooldown, from 1970 on. Rows with one key in
-    one stretch are one alert, whichever of them comes first; so which alerts there are does not
+    Event time is divided into windows as long as the cooldown, from 1970 on. Rows with one key in
+    one window are one alert, whichever of them comes first; so which alerts there are does not
     depend on the order of arrival, on batches or on restarts. Without a cooldown every row is an
-    alert of its own, and of rows that are alike each has its number.
+    alert of its own, and equal rows are numbered.
     """
 
     app: str
@@ -87,24 +87,24 @@ class Identity:
     cooldown: timedelta | None = None
     event_time: str | None = None
 
-    def entries(self, rows: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    def entries(self, rows: Sequence[Mapping[str, Any]]) -> list[OutboxRow]:
         """Read rows."""
         return [self._entry(row) for row in rows]
 
-    def id_of(self, entry: Entry, number: int) -> str:
-        """Give the id of a row; `number` counts those that are alike."""
+    def id_of(self, entry: OutboxRow, number: int) -> str:
+        """Return the id of a row; `number` counts equal rows."""
         if entry.slot is not None:
             return _digest(self.app, self.alert, entry.key, entry.slot)
         return _digest(self.app, self.alert, entry.content, number)
 
-    def _entry(self, given: Mapping[str, Any]) -> Entry:
-        row = _plain(given)
+    def _entry(self, raw: Mapping[str, Any]) -> OutboxRow:
+        row = _plain(raw)
         moment = _value(row, self.event_time) if self.event_time else None
         is_known = isinstance(moment, datetime)
         slot = None
         if is_known and self.cooldown:
             slot = (_aware(moment) - UNIX_EPOCH) // self.cooldown
-        return Entry(
+        return OutboxRow(
             _json({name: row[name] for name in self.key}),
             _aware(moment).isoformat() if is_known else None,
             _json(row),
@@ -122,16 +122,18 @@ def worded(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def is_meant(value: Any, said: str) -> bool:
-    """Tell whether what someone has typed means a value of a key.
+def matches_text(value: Any, text: str) -> bool:
+    """Return whether a typed text means a value of a key.
 
-    >>> is_meant(True, "true"), is_meant(1.5, "1.50"), is_meant("1.5", "1.50"), is_meant(1, "true")
-    (True, True, False, False)
+    >>> matches_text(True, "true"), matches_text(1.5, "1.50"), matches_text("1.5", "1.50")
+    (True, True, False)
+    >>> matches_text(1, "true")
+    False
     """
-    if str(value) == said or isinstance(value, str):
-        return str(value) == said
+    if str(value) == text or isinstance(value, str):
+        return str(value) == text
     try:
-        meant = msgspec.json.decode(said)
+        meant = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return False
     return bool(meant == value) and isinstance(meant, bool) == isinstance(value, bool)
@@ -145,7 +147,7 @@ def _value(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Give numbers that JSON does not have by name, as files and topics are told them.
+    """Replace numbers that JSON lacks by their names, as in files and topics.
 
     >>> _plain({"n": float("nan"), "of": [float("-inf"), 1.5]})
     {'n': 'NaN', 'of': ['-Infinity', 1.5]}
@@ -160,8 +162,8 @@ def _plain(value: Any) -> Any:
 
 
 def _aware(moment: Any) -> datetime:
-    given: datetime = moment
-    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    time: datetime = moment
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _json(row: Mapping[str, Any]) -> str:

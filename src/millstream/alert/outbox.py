@@ -1,4 +1,4 @@
-"""The rows of an outbox that were committed since it was looked at last."""
+"""The rows of an outbox that were committed since the last look."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Position:
     """How far an outbox was read."""
 
     table: str
-    """The id of the table: one that is computed anew has another."""
+    """The id of the table: a recomputed one has another."""
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewRows:
     """Rows that were not read before."""
 
     rows: tuple[Mapping[str, Any], ...]
     position: Position
     is_whole: bool
     """Whether these are all rows of the table, those that were read before among them."""
-    is_reworded: bool = False
-    """Whether something in them could only be told in other words."""
+    is_lossy: bool = False
+    """Whether a value has no Python equivalent and is written as text."""
 
 
 class Outbox:
@@ -42,16 +42,16 @@ class Outbox:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._is_held = False
+        self._is_verified = False
         """Whether the last position is known to be one of this very table."""
 
-    def since(self, last: Position | None) -> Iterator[News]:
-        """Give what is new, in the order of its commits.
+    def since(self, last: Position | None) -> Iterator[NewRows]:
+        """Yield new rows, in the order of their commits.
 
-        If the table is another than the one that was read, or its commits are gone, all of it is
-        given: whoever knows a row by its content finds out what is new.
+        If the table is another than the one that was read, or its commits are gone, all rows are
+        returned: `Deliveries` recognises those it has by their content.
         """
-        if self._is_held and last and files_added(self._path, last.version + 1) is None:
+        if self._is_verified and last and files_added(self._path, last.version + 1) is None:
             return
         if not is_table(self._path):
             return
@@ -59,17 +59,17 @@ class Outbox:
 
         table = DeltaTable(str(self._path))
         known, newest = str(table.metadata().id), int(table.version())
-        begins, self._is_held = (0 if last is None else last.version + 1), True
+        begins, self._is_verified = (0 if last is None else last.version + 1), True
         is_same = last is None or last.table == known
         if not is_same or not versions(self._path).start <= begins <= newest + 1:
-            yield _news([table.to_pyarrow_table()], Position(known, newest), is_whole=True)
+            yield _new_rows([table.to_pyarrow_table()], Position(known, newest), is_whole=True)
             return
         tables: list[pa.Table] = []
         for version in range(begins, newest + 1):
             tables += _tables(files_added(self._path, version) or ())
             is_enough = sum(table.num_rows for table in tables) >= _MOST_ROWS
             if is_enough or version == newest:
-                yield _news(tables, Position(known, version), is_whole=False)
+                yield _new_rows(tables, Position(known, version), is_whole=False)
                 tables = []
 
 
@@ -80,9 +80,9 @@ def _tables(files: Iterable[Path]) -> Iterator[pa.Table]:
         yield pq.ParquetFile(file).read()
 
 
-def _news(tables: Iterable[pa.Table], position: Position, *, is_whole: bool) -> News:
+def _new_rows(tables: Iterable[pa.Table], position: Position, *, is_whole: bool) -> NewRows:
     from millstream.alert.row import objects_of
 
     read = [objects_of(table) for table in tables]
     rows = tuple(row for objects, _ in read for row in objects)
-    return News(rows, position, is_whole, any(is_reworded for _, is_reworded in read))
+    return NewRows(rows, position, is_whole, any(is_lossy for _, is_lossy in read))

@@ -1,7 +1,7 @@
 """Rows of an outbox as objects of Python, also those that Python cannot take as they are.
 
 Spark keeps whatever bytes a text was made of, and times of any year; one such value must not keep
-the other rows from being told.
+the other rows from being sent.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _BARE = (
 
 
 def objects_of(rows: pa.Table) -> tuple[list[dict[str, Any]], bool]:
-    r"""Give rows, and whether something in them could only be told in other words.
+    r"""Return rows as dicts, and whether a value is written as text because Python lacks it.
 
-    A byte that is no text is told as `\xff`, so that texts that differ still do; a time that
-    Python does not have is told as text.
+    A byte that is no text becomes `\xff`, so that texts that differ still do; a time that Python
+    does not have becomes text.
     """
     try:
         return as_objects(rows), False
     except (ValueError, OverflowError):
-        return _in_words(rows), True
+        return _as_text(rows), True
 
 
-def _in_words(rows: pa.Table) -> list[dict[str, Any]]:
+def _as_text(rows: pa.Table) -> list[dict[str, Any]]:
     kinds = {field.name: field.type for field in rows.schema}
     bare = {name: rows.column(name).cast(_bare(kind)) for name, kind in kinds.items()}
     return [_row(row, kinds) for row in pa.table(bare).to_pylist()]
@@ -45,7 +45,7 @@ def _row(row: Mapping[str, Any], kinds: Mapping[str, pa.DataType]) -> dict[str, 
 
 
 def _bare(kind: pa.DataType) -> pa.DataType:
-    """Give a type that holds the same and that Python can always take."""
+    """Return a type that holds the same values and that Python can always read."""
     if isinstance(kind, pa.MapType):
         return pa.map_(_bare(kind.key_type), _bare(kind.item_type))
     if isinstance(kind, pa.ListType):
@@ -56,7 +56,7 @@ def _bare(kind: pa.DataType) -> pa.DataType:
 
 
 def _worded(value: Any, kind: pa.DataType) -> Any:
-    """Give a bare value back as what it was, or in words."""
+    """Convert a bare value back to its type, or to text."""
     if value is None:
         return None
     if isinstance(kind, pa.MapType):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from millstream.bind.apply import Bound, bind
+from millstream.bind.apply import BoundApp, bind
 
-__all__ = ["Bound", "bind"]
+__all__ = ["BoundApp", "bind"]

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from millstream import systems
+from millstream.model.record import RecordOptions
 
 INHERITED = ("schema", "event_time")
 """Fields that stay as the code says, whatever a source is bound to."""
@@ -32,7 +33,7 @@ _TYPING_ONLY = {"Mapping": Mapping, "Sequence": Sequence, "Callable": Callable}
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Something that can be said of a source."""
+    """A key of a connector in a profile."""
 
     name: str
     type: Any
@@ -41,22 +42,40 @@ class Key:
 
     @property
     def is_required(self) -> bool:
-        """Whether it must be said."""
+        """Whether it has no default."""
         return self.default is MISSING
 
     @property
     def expected(self) -> str:
-        """Say what may be written."""
+        """Return what may be written."""
         if self.type in SCALARS:
             return SCALARS[self.type]
         if typing.get_origin(self.type) is Literal:
             return " or ".join(f'"{choice}"' for choice in typing.get_args(self.type))
+        if self.scalar is not None:
+            return f"{SCALARS[self.scalar]}, or an array of texts"
+        if self.holds_lists:
+            return "a table of texts and arrays of texts"
         return "an array of texts" if self.is_list else "a table"
+
+    @property
+    def scalar(self) -> type | None:
+        """What it is if it is one value and not several texts; None if it cannot be either."""
+        choices = _choices(self.type)
+        if len(choices) == 1 or not any(typing.get_origin(c) is Sequence for c in choices):
+            return None
+        return next((choice for choice in choices if choice in SCALARS), None)
 
     @property
     def is_list(self) -> bool:
         """Whether it holds several texts."""
         return typing.get_origin(self.type) in (Sequence, tuple)
+
+    @property
+    def holds_lists(self) -> bool:
+        """Whether it is a table, and an entry of it may be several texts."""
+        of = typing.get_args(self.type)[1:] if self.is_table else ()
+        return any(typing.get_origin(choice) is Sequence for o in of for choice in _choices(o))
 
     @property
     def is_table(self) -> bool:
@@ -100,7 +119,7 @@ def _found(*offers: str) -> dict[str, type]:
 
 
 def _modules() -> Iterator[str]:
-    """Name the modules in which users' settings of systems are written."""
+    """List the modules with the settings that users write."""
     for module in pkgutil.walk_packages(systems.__path__, f"{systems.__name__}."):
         if module.name.endswith(_WRITTEN_IN):
             yield module.name
@@ -113,25 +132,27 @@ def name_of(kind: type) -> str:
 
 @cache
 def keys_of(kind: type) -> Mapping[str, Key]:
-    """Find what can be said of a kind of connector, or of a part of its settings."""
+    """Return the keys of a kind of connector, or of a part of its settings."""
     keys = (_key(kind, field) for field in fields(kind))
     return {key.name: key for key in keys if key is not None}
 
 
 def _can_be_written(kind: type) -> bool:
-    """Tell whether all that it requires can be: not a function or an object of the user's."""
+    """Return whether TOML can express all that it requires: no function or object of the user's."""
     required = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
-    return bool(keys_of(kind)) and required <= {*keys_of(kind), *INHERITED}
+    own = keys_of(kind).keys() - {"format", *(f.name for f in fields(RecordOptions))}
+    return bool(own) and required <= {*own, *INHERITED}
 
 
 def _key(kind: type, field: Field[Any]) -> Key | None:
     if field.name.startswith("_") or field.name in INHERITED or not field.init:
         return None
     try:
-        declared = _written(eval(str(field.type), _names(kind)))
+        text = field.type
+        declared = _written(eval(text, _names(kind)) if isinstance(text, str) else text)
     except NameError:
         return None
-    is_simple = declared in SCALARS or is_dataclass(declared)
+    is_simple = declared in SCALARS or is_dataclass(declared) or len(_choices(declared)) > 1
     if not is_simple and typing.get_origin(declared) not in (Literal, Mapping, Sequence, tuple):
         return None
     default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -140,6 +161,11 @@ def _key(kind: type, field: Field[Any]) -> Key | None:
 
 def _names(kind: type) -> dict[str, Any]:
     return vars(sys.modules[kind.__module__]) | _TYPING_ONLY
+
+
+def _choices(declared: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(declared) in (typing.Union, types.UnionType)
+    return typing.get_args(declared) if is_union else (declared,)
 
 
 def _written(declared: Any) -> Any:

@@ -6,26 +6,29 @@ import sys
 import traceback
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, PySparkException, QueryContextType
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
+from millstream.build.refusal import raised, refused
 from millstream.declare import SqlFunction, described
-from millstream.declare.cell import place_of
+from millstream.declare.notebook import place_of
 from millstream.errors import Location, MillstreamError, fault, relative
 from millstream.model.dataset import Source, View
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
-from millstream.spark.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
     from millstream.model.dataset import Serve, Table
     from millstream.model.graph import Graph
     from millstream.model.state import Kept
     from millstream.operators.build_context import Hold, MakeWarning
+    from millstream.operators.reference import Reference
 
     Read = Callable[[str], DataFrame]
     """Returns the rows of a source or table, by its name."""
@@ -43,9 +46,11 @@ class Built:
     states: tuple[Kept, ...]
     """What its functions of keys and its operators keep."""
     may_raise: bool
-    """Whether it calls functions whose rows are put aside if they raise."""
+    """Whether it calls functions whose rows are quarantined if they raise."""
     holds: tuple[Hold, ...]
     """How long its operators hold rows back."""
+    references: Mapping[str, Reference]
+    """The reference data that it reads, by name."""
     behind_us: int
     """By how much its rows are older than the time up to which it is complete."""
     forever: tuple[MakeWarning, ...]
@@ -64,13 +69,14 @@ def build(
         name: Of the dataset.
         read: Returns its inputs: streams, snapshots, samples, or rows without data.
         options: How operators inside its function behave.
-        traced: Whether to find out which line makes which operator, which makes calls slower.
+        traced: Whether to find out which line makes which operator, or starts a query, which
+            makes calls slower.
 
     Raises:
         UserCodeError: The function raised, was refused by Spark, or returned no DataFrame.
     """
     notes = BuildNotes()
-    tracing = _traced(graph) if traced else nullcontext[list[tuple[Location, DataFrame]]]([])
+    tracing = _traced(graph, name) if traced else nullcontext[list[tuple[Location, DataFrame]]]([])
     with tracing as made:
         frame = _answer(graph, name, read, options, notes)
     return Built(
@@ -78,6 +84,7 @@ def build(
         tuple(notes.states),
         bool(notes.raising),
         tuple(notes.holds),
+        MappingProxyType(notes.references),
         max(notes.behind_us, default=0),
         tuple(notes.forever),
         tuple(made),
@@ -102,26 +109,34 @@ def _answer(
         raise refused(name, error, _query_line(error, dataset)) from error
     except Exception as error:
         at = _user_line(error, dataset.at)
-        cause = f"{type(error).__name__}: {error}"
-        raise fault("FUNCTION_RAISED", at=at, dataset=name, cause=cause) from error
+        raise raised(name, error, at, [c for rows in inputs for c in rows.columns]) from error
     if not isinstance(frame, DataFrame):
         raise fault("NOT_A_DATAFRAME", at=dataset.at, dataset=name, got=described(frame))
     return frame
 
 
 @contextmanager
-def _traced(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
-    """Collect every DataFrame that a line or a query of the app makes, in this order."""
+def _traced(graph: Graph, name: str) -> Iterator[list[tuple[Location, DataFrame]]]:
+    """Collect every DataFrame that a line or a query of the app makes, in this order.
+
+    Raises:
+        QUERY_STARTED: A line has started a query; it is stopped.
+    """
     files = {dataset.at.file for dataset in graph.declared}
     made: list[tuple[Location, DataFrame]] = []
+    started: list[tuple[Location, Any]] = []
 
     def look(frame: FrameType, event: str, value: Any) -> None:
-        if event != "return" or not isinstance(value, DataFrame) or frame.f_back is None:
+        if event != "return" or frame.f_back is None:
+            return
+        is_query = isinstance(value, StreamingQuery)
+        if not is_query and not isinstance(value, DataFrame):
             return
         if frame.f_code is SqlFunction.__call__.__code__:
             made.append((frame.f_locals["self"].place(1), value))
         elif (file := relative(frame.f_back.f_code.co_filename)) in files:
-            made.append((Location(file, frame.f_back.f_lineno), value))
+            kept = started if is_query else made
+            kept.append((Location(file, frame.f_back.f_lineno), value))
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -129,32 +144,14 @@ def _traced(graph: Graph) -> Iterator[list[tuple[Location, DataFrame]]]:
         yield made
     finally:
         sys.setprofile(before)
-
-
-_REFUSED_FIXES = {
-    "Redefining watermark": "remove this withWatermark and use the event time of the source; or, "
-    "for another event time, drop the source's from the table that is read here",
-    "More than one event time columns": "drop all but one of these columns from that input before "
-    "the join; a window made from the event time is an event time as well",
-    "without watermark": "give the source a watermark (watermark='10 minutes') and group by a "
-    "window of its event time, or keep the answer by key: mode='update', key=[…]",
-}
-"""What to do about what Spark refuses most often, by a phrase of its sentence."""
-
-
-def refused(name: str, error: PySparkException, at: Location) -> MillstreamError:
-    """Say that Spark refuses a query, in Spark's words."""
-    condition = error.getCondition() or type(error).__name__
-    cause = words_of(error)
-    fixes = (fix for phrase, fix in _REFUSED_FIXES.items() if phrase in cause)
-    instead = next(fixes, "mend the query; `millstream check` tries it without data")
-    return fault(
-        "QUERY_REFUSED", at=at, dataset=name, condition=condition, cause=cause, instead=instead
-    )
+        for _, query in started:
+            query.stop()
+    for at, _ in started:
+        raise fault("QUERY_STARTED", at=at, dataset=name)
 
 
 def query_line(error: PySparkException, declared: Location) -> Location:
-    """Say which line of the app made the expression that Spark names; or where it is declared."""
+    """Return the line of the app that made the expression Spark names; or where it is declared."""
     for context in error.getQueryContext():
         if context.contextType() is QueryContextType.DataFrame:
             file, _, line = context.callSite().rpartition(":")
@@ -164,7 +161,7 @@ def query_line(error: PySparkException, declared: Location) -> Location:
 
 
 def _query_line(error: AnalysisException, dataset: Table | View | Serve) -> Location:
-    """Say which line Spark means: of a query in SQL, or of the function that made it."""
+    """Return the line that Spark means: of a query in SQL, or of the function that made it."""
     if not isinstance(dataset.build, SqlFunction):
         return _user_line(error, dataset.at)
     for context in error.getQueryContext():

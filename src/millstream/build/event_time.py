@@ -12,8 +12,8 @@ from pyspark.sql.types import TimestampType
 from millstream.check.tables import stored_inputs
 from millstream.errors import fault
 from millstream.lake.log import facts_of, is_table
-from millstream.model.dataset import Source
 from millstream.model.duration import to_spark
+from millstream.model.schema import quoted_name
 from millstream.plan.queries import event_time_of
 from millstream.spark.nodes import held_back_by, watermarks_of
 
@@ -35,11 +35,11 @@ class Order(IntEnum):
     """How far behind the greatest event time of a table a row of it may still come."""
 
     AS_READ = 0
-    """As far as in what it is made from: the delay of the source holds."""
-    TOLD = 1
-    """As far as the frontier of the table tells; no delay holds for all rows."""
+    """As far as in what it is made from: the delay of the source applies."""
+    BY_FRONTIER = 1
+    """Not behind the frontier of the table; no delay applies to all rows."""
     UNKNOWN = 2
-    """Not known. Readers take the delay of the source to hold, and are held to it."""
+    """Not known. Queries that read it assume the delay of the source, and check it."""
 
 
 class Orders:
@@ -49,51 +49,53 @@ class Orders:
         self.graph, self.home = graph, home
         self._found: dict[str, Order] = {}
 
-    def note(self, name: str, frame: DataFrame, held: Sequence[Hold]) -> None:
-        """Take note of how a table is made; `held` is what its operators tell."""
+    def note(self, name: str, frame: DataFrame, holds: Sequence[Hold]) -> None:
+        """Record how a table is made; `holds` is how long its operators keep rows."""
         operators = held_back_by(frame)
-        is_told = len(held) == len(operators) and all(hold.keeps_times for hold in held)
-        held_back = Order.TOLD if is_told else Order.UNKNOWN
+        is_known = len(holds) == len(operators) and all(hold.keeps_times for hold in holds)
+        held_back = Order.BY_FRONTIER if is_known else Order.UNKNOWN
         self._found[name] = held_back if operators else Order.AS_READ
 
     def of(self, name: str) -> Order:
-        """Say in what order the rows of a source or table come."""
-        if isinstance(self.graph.datasets[name], Source):
+        """Return the order of the rows of a source or table."""
+        if self.graph.datasets[name].kind == "source":
             return Order.AS_READ
         found = self._found[name] if name in self._found else self._stored(name)
         return found or max(map(self.of, stored_inputs(self.graph, name)), default=found)
 
     def event_time(self, name: str) -> EventTime | None:
-        """Say which column is event time to readers, and how long Spark is to wait behind it."""
+        """Return the event-time column for readers, and the delay of Spark's watermark."""
         known = event_time_of(self.graph, name)
-        if known is None or self.of(name) is not Order.TOLD:
+        if known is None or self.of(name) is not Order.BY_FRONTIER:
             return known
         return replace(known, delay=_BY_FRONTIER)
 
     def event_times(self, names: Iterable[str]) -> dict[str, EventTime]:
-        """Give the event times of those that have one."""
-        told = {name: self.event_time(name) for name in names}
-        return {name: event_time for name, event_time in told.items() if event_time}
+        """Return the event times of the datasets that have one."""
+        return {name: known for name in names if (known := self.event_time(name))}
 
     def delay_us(self, name: str) -> int | None:
-        """Say how far behind rows may come, in microseconds; None if only a frontier tells."""
+        """Return by how many microseconds rows may be late; None if only the frontier bounds it."""
         known = self.event_time(name)
         if known is None or known.delay is _BY_FRONTIER:
             return None
         return known.delay // timedelta(microseconds=1)
 
     def _stored(self, name: str) -> Order:
-        """Say how a table came that this run does not write."""
+        """Return the order of a table that this run does not write."""
         path = self.home.table(name)
         facts = facts_of(path) if is_table(path) else None
-        is_told = facts and facts.event_time and facts.frontier is not None and facts.delay is None
-        return Order.TOLD if is_told else Order.UNKNOWN
+        if facts is None or facts.delay is not None or facts.frontier is None:
+            return Order.UNKNOWN
+        return Order.BY_FRONTIER if facts.event_time else Order.UNKNOWN
 
-    def hold_to(self, dataset: Table | Serve, frame: DataFrame) -> Callable[[int], None] | None:
-        """Make what refuses a batch of which Spark drops rows, where only their order is at fault.
+    def dropped_rows_check(
+        self, dataset: Table | Serve, frame: DataFrame
+    ) -> Callable[[int], None] | None:
+        """Return a function that raises if Spark drops rows because of their order; None if it may.
 
-        Landing decides what is late. Spark drops a row behind it if a table between gives rows in
-        another order; where a query has a watermark of its own, that is as it was told to.
+        Landing decides what is late. After it, Spark drops a row only if a table in between
+        writes rows in another order, or if the query declares a watermark of its own.
         """
         times = self.event_times(stored_inputs(self.graph, dataset.name))
         behind = tuple(name for name in times if self.of(name) is not Order.AS_READ)
@@ -115,26 +117,27 @@ class Orders:
 
 
 def watermarked(rows: DataFrame, event_time: EventTime | None) -> DataFrame:
-    """Tell Spark the event time of rows, if they still have it."""
+    """Declare the event time of rows to Spark, if they still have the column."""
     if event_time is None or kept_time(event_time, rows) is None:
         return rows
-    return rows.withWatermark(event_time.column, to_spark(spark_delay(event_time)))
+    column = quoted_name(event_time.column)
+    return rows.withWatermark(column, to_spark(spark_delay(event_time)))
 
 
 def kept_time(event_time: EventTime | None, rows: DataFrame) -> str | None:
-    """Name the column that is event time to whoever reads rows, if they still have it."""
+    """Return the event-time column of rows, if they still have it."""
     kinds = {field.name: field.dataType for field in rows.schema.fields}
     is_kept = event_time and isinstance(kinds.get(event_time.column), TimestampType)
     return event_time.column if event_time and is_kept else None
 
 
 def has_no_other_watermark(frame: DataFrame, times: Iterable[EventTime]) -> bool:
-    """Tell whether a query has only the watermarks that the datasets it reads were given."""
+    """Return whether a query has no watermarks but those of the datasets it reads."""
     return watermarks_of(frame) <= {(time.column, spark_delay(time)) for time in times}
 
 
 def spark_delay(event_time: EventTime) -> timedelta:
-    """Say by how much Spark's watermark is to stay behind.
+    """Return the delay of Spark's watermark.
 
     Spark drops a row exactly at the watermark in some operators; landing accepts it.
     """

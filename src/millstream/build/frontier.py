@@ -1,4 +1,4 @@
-"""Up to when the answer of a table is complete, worked out from what its batch has read."""
+"""The frontier of a table: up to when its answer is complete, from what its batch has read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 _MICROSECOND = timedelta(microseconds=1)
 
 _TAG = "spark.watermarkDelayMs"
-"""By this Spark knows which column is the event time, unchanged."""
+"""The metadata by which Spark marks the event-time column."""
 
 _HOLDING = {"stateStoreSave", "sessionWindowStateStoreSaveExec"}
-"""Operators that give an append answer for all that the watermark has passed, and no more."""
+"""Operators that in append mode emit all that the watermark has passed, and no more."""
 
 _PASSING = {"dedupe", "dedupeWithinWatermark"}
-"""Operators that keep state and give rows at once."""
+"""Operators that keep state and emit rows at once."""
 
 
 class StreamFrontier:
@@ -50,31 +50,31 @@ class StreamFrontier:
         frame: DataFrame,
         orders: Orders,
         log: CheckpointLog,
-        held: Sequence[Hold] = (),
+        holds: Sequence[Hold] = (),
     ) -> None:
-        self._table, self._orders, self._log, self._held = table, orders, log, held
+        self._table, self._orders, self._log, self._holds = table, orders, log, holds
         self._graph, self._home = orders.graph, orders.home
         self._event_time = _tagged(frame)
         self._kept = kept_time(orders.event_time(table.name), frame)
 
     def __call__(self, batch: int) -> Publication:
-        """Say what is known after a batch; the same whenever it is asked."""
+        """Return what is known after a batch; the same at every call."""
         operators, offsets = self._log.operators, self._log.offsets(batch)
         passed = offsets.watermark_ms * 1000 or NOTHING_YET
         if others := [name for name in operators if name not in _HOLDING | _PASSING]:
-            if len(others) != len(self._held) or not WAITING.issuperset(others):
+            if len(others) != len(self._holds) or not WAITING.issuperset(others):
                 return Publication()
-            longest = sum((hold.longest for hold in self._held), timedelta())
-            told = passed if passed == NOTHING_YET else passed - longest // _MICROSECOND
-            is_kept = all(hold.keeps_times for hold in self._held)
-            return Publication(told, self._kept if is_kept else None)
+            longest = sum((hold.longest for hold in self._holds), timedelta())
+            frontier = passed if passed == NOTHING_YET else passed - longest // _MICROSECOND
+            is_kept = all(hold.keeps_times for hold in self._holds)
+            return Publication(frontier, self._kept if is_kept else None)
         if self._table.mode in ("append", None) and not _HOLDING.isdisjoint(operators):
             # Rows come as the watermark passes them, so none comes behind another.
             return Publication(passed, self._event_time, 0)
         return self._passing({n: offsets.versions.get(i, -1) for n, i in self._ids.items()})
 
     def _passing(self, read: Mapping[str, int]) -> Publication:
-        """Say what is known of rows that are given as soon as they are read."""
+        """Return what is known of rows that are emitted as soon as they are read."""
         if len(read) < len(self._inputs):
             return Publication()
         frontier = least(frontier_at(self._home, name, read[name]) for name in self._inputs)
@@ -83,10 +83,10 @@ class StreamFrontier:
         return Publication(frontier, self._event_time, self._orders.delay_us(self._table.name))
 
     def _passes_event_time(self, name: str, version: int) -> bool:
-        """Tell whether the column that Spark was told to be the event time of an input is it."""
-        told = facts_of(self._home.table(name), version=version)
+        """Return whether an input was written with the event time that Spark assumes."""
+        facts = facts_of(self._home.table(name), version=version)
         event_time = event_time_of(self._graph, name)
-        return event_time is not None and told.event_time == event_time.column
+        return event_time is not None and facts.event_time == event_time.column
 
     @property
     def _inputs(self) -> tuple[str, ...]:
@@ -96,12 +96,12 @@ class StreamFrontier:
     def _ids(self) -> Mapping[str, str]:
         """The inputs that are stored, each with the id of its table."""
         datasets = [self._graph.datasets[name] for name in self._inputs]
-        stored = [d.name for d in datasets if not (isinstance(d, Source) and d.live)]
+        stored = [d.name for d in datasets if not d.live]
         return {n: str(DeltaTable(str(self._home.table(n))).metadata().id) for n in stored}
 
 
 def frontier_at(home: Home, name: str, version: int) -> int | None:
-    """Tell the frontier that a table of a home had at a version."""
+    """Return the frontier that a table of a home had at a version."""
     facts = facts_of(home.table(name), version=version)
     return NOTHING_YET if facts.batch < 0 and facts.frontier is None else facts.frontier
 
@@ -109,21 +109,25 @@ def frontier_at(home: Home, name: str, version: int) -> int | None:
 def following(
     source: Source, table: FencedTable, log: CheckpointLog
 ) -> Callable[[int], Followed | None]:
-    """Hold a source that follows a table of another app to it; say how far a batch follows."""
+    """Check a source against the table of another app that it follows.
+
+    Returns:
+        A function from a batch to the position in that table; to None for other sources.
+    """
     connector = source.connector
     if not isinstance(connector, Following):
         return lambda _: None
 
     def followed(batch: int) -> Followed:
-        connector.hold_to(table.facts.inputs, source.name, source.connector_at)
+        connector.check_position(table.facts.inputs, source.name, source.connector_at)
         return connector.followed_to(min(log.offsets(batch).versions.values()))
 
-    connector.hold_to(table.facts.inputs, source.name, source.connector_at)
+    connector.check_position(table.facts.inputs, source.name, source.connector_at)
     return followed
 
 
 def _tagged(frame: DataFrame) -> str | None:
-    """Name the column that is event time to Spark; None if there is no such, or several."""
+    """Return the column that is event time to Spark; None if there is none, or several."""
     fields = (f for f in frame.schema.fields if isinstance(f.dataType, TimestampType))
     tagged = [field.name for field in fields if _TAG in field.metadata]
     return tagged[0] if len(tagged) == 1 else None

@@ -1,59 +1,88 @@
-"""What functions of datasets are called with: streams in a run, snapshots in a batch."""
+"""The inputs of datasets' functions: streams in a run, snapshots in a batch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from millstream.build.event_time import watermarked
 from millstream.lake.travel import read_snapshot
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source
 from millstream.model.trigger import Trigger
+from millstream.operators.columns import quoted
+from millstream.spark.admission import ALL_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.build.event_time import Orders
     from millstream.lake.home import Home
+    from millstream.model.dataset import Connector
     from millstream.model.graph import Graph
-
-# A batch must hold whole batches of what it reads, so that no watermark runs ahead of a row that
-# landing has accepted.
-_ALL_FILES = str(2**31 - 1)
-
 
 _DEFAULT = Trigger("default")
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 
 
+class Bounds(Protocol):
+    """How much the first batch of a query reads."""
+
+    def connector(self, connector: Connector) -> Connector:
+        """Bound a connector."""
+        ...
+
+    def files(self, table: Path) -> int:
+        """Return how many files of a table it reads.
+
+        They must be those of whole versions: a batch must hold whole batches of what it reads, so
+        that no watermark runs ahead of a row that landing has accepted.
+        """
+        ...
+
+
+class Unbounded:
+    """A first batch that reads all there is."""
+
+    def connector(self, connector: Connector) -> Connector:
+        """Return the connector as it is."""
+        return connector
+
+    def files(self, table: Path) -> int:
+        """Return as many files as there can be."""
+        del table
+        return ALL_FILES
+
+
+@dataclass(frozen=True, slots=True)
 class Streams:
-    """The inputs of queries while an application runs as a stream."""
+    """The inputs of a query while an application runs as a stream."""
 
-    def __init__(self, spark: SparkSession, orders: Orders, trigger: Trigger = _DEFAULT) -> None:
-        self._spark, self.orders, self._trigger = spark, orders, trigger
-        self._graph, self._home = orders.graph, orders.home
-
-    def triggered(self, trigger: Trigger) -> Streams:
-        """Return the same for a query with another trigger."""
-        return Streams(self._spark, self.orders, trigger)
+    spark: SparkSession
+    orders: Orders
+    trigger: Trigger = _DEFAULT
+    bounds: Bounds = field(default_factory=Unbounded)
 
     def raw(self, source: Source) -> DataFrame:
         """The records of a source as they arrive."""
-        place = self._home.connector(source.name)
-        return source.connector.read(self._spark, place)
+        place, is_row_wise = self.orders.home.connector(source.name), self.trigger.is_row_wise
+        connector = source.connector if is_row_wise else self.bounds.connector(source.connector)
+        return connector.read(self.spark, place)
 
     def __call__(self, name: str) -> DataFrame:
         """The rows of a source or table, as a stream."""
-        dataset = self._graph.datasets[name]
+        dataset = self.orders.graph.datasets[name]
         event_time = self.orders.event_time(name)
         if isinstance(dataset, Source) and dataset.live:
-            if self._trigger.is_row_wise:
+            if self.trigger.is_row_wise:
                 return self._by_row(dataset)
             return watermarked(Landing.of(dataset).live(self.raw(dataset)), event_time)
-        table = self._home.table(name)
-        reader = self._spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
+        table = self.orders.home.table(name)
+        files = str(self.bounds.files(table))
+        reader = self.spark.readStream.format("delta").option("maxFilesPerTrigger", files)
         if (table / _FIRST_COMMIT).exists():
             # Reading the log from its beginning spares the jobs that list a snapshot: 4 s.
             reader = reader.option("startingVersion", 0)
@@ -61,8 +90,8 @@ class Streams:
         return watermarked(_right_rows(rows, dataset), event_time)
 
     def _by_row(self, source: Source) -> DataFrame:
-        # What continuous mode can neither count nor hold back for a watermark, it refuses.
-        in_real_time = self._trigger.kind == "realtime"
+        # Continuous mode refuses to count rows, and to hold them back for a watermark.
+        in_real_time = self.trigger.kind == "realtime"
         rows = Landing.of(source).live_by_row(self.raw(source), counted=in_real_time)
         return watermarked(rows, self.orders.event_time(source.name)) if in_real_time else rows
 
@@ -89,4 +118,4 @@ class Snapshots:
 def _right_rows(rows: DataFrame, dataset: object) -> DataFrame:
     if not isinstance(dataset, Source):
         return rows
-    return rows.where("_verdict = 'ok'").select(*Landing.of(dataset).schema.names)
+    return rows.where("_verdict = 'ok'").select(*map(quoted, Landing.of(dataset).schema.names))

@@ -1,4 +1,4 @@
-"""Which operators of a query cannot run without batches, and which line of the user's made them."""
+"""Which operators of a query cannot run without batches, and which line of the app made them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MAPS = (
 )
 """What continuous mode runs, as Spark's UnsupportedOperationChecker has it."""
 _WHOLE = (True, False)
-"""How a class is looked for: to be used, and not by Spark's own loader."""
+"""Arguments of classForName: initialize the class, and do not use Spark's own loader."""
 _NOW = frozenset(("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"))
 _BUILT_IN = "use built-in functions (pyspark.sql.functions)"
-_STATELESS = "leave it to whoever reads the topic"
+_STATELESS = "leave it to the reader of the topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ _OPERATORS = {
 
 
 def unfit_operators(
-    serve: Serve, trigger: Trigger, said: str, frame: DataFrame, made: Made
+    serve: Serve, trigger: Trigger, trigger_text: str, frame: DataFrame, made: Made
 ) -> tuple[MillstreamError, ...]:
     """Find every operator of an answer that cannot run in a trigger, and the line that made it.
 
     Args:
         serve: What the answer is of.
         trigger: When it runs.
-        said: The same, as the user wrote it.
+        trigger_text: The same, as the user wrote it.
         frame: The answer.
         made: All that was made on the way to it.
     """
@@ -99,7 +99,7 @@ def unfit_operators(
                 "TRIGGER_OPERATOR",
                 at=at,
                 serve=serve.name,
-                trigger=said,
+                trigger=trigger_text,
                 operator=operator.name,
                 instead=operator.instead,
             )
@@ -108,7 +108,7 @@ def unfit_operators(
 
 
 def _in_real_time(frame: DataFrame) -> dict[Operator, None]:
-    """Hold the physical plan to Spark's list of operators, above the streams that it reads."""
+    """Check the physical plan above its streams against Spark's list of operators."""
     jvm: Any = frame.sparkSession.sparkContext._jvm
     allowed = _operators_in_real_time(jvm)
     refused: dict[Operator, None] = {}
@@ -130,7 +130,7 @@ def _in_real_time(frame: DataFrame) -> dict[Operator, None]:
 
 
 def _continuously(frame: DataFrame) -> dict[Operator, None]:
-    """Hold the plan to the operators that continuous mode has."""
+    """Check the plan against the operators that continuous mode has."""
     refused: dict[Operator, None] = {}
 
     def walk(node: Any) -> None:
@@ -160,7 +160,7 @@ def _expressions(node: Any) -> Iterator[str]:
 
 
 def _operators_in_real_time(jvm: Any) -> Any:
-    """Read the list that Spark keeps to itself."""
+    """Read Spark's list, which is private."""
     kind = jvm.org.apache.spark.util.Utils.classForName(_ALLOWED, *_WHOLE)
     [field] = (f for f in kind.getDeclaredFields() if f.getName().endswith("allowedOperators"))
     field.setAccessible(_WHOLE[0])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
 
 _FILES = 8
-"""The last ones are looked at."""
+"""How many of the newest files are read."""
 _FEWEST_ROWS = 10_000
 _SHARE = 0.5
 _WINDOW = "struct<start:timestamp,end:timestamp>"
@@ -68,15 +68,15 @@ def skewed_keys(
 
 
 def _keys(frame: DataFrame) -> Iterator[tuple[str, ...]]:
-    """Give the plain columns of every aggregation whose rows are moved, without its windows.
+    """Return the plain columns of every aggregation whose rows are moved, without its windows.
 
     Rows that arrive together are mostly of one window, so a key has its share in each.
     """
     for node in nodes_of(frame):
         if node.nodeName() == "Aggregate":
-            told = [str(each.toString()) for each in listed(node.aggregateExpressions())]
+            expressions = [str(each.toString()) for each in listed(node.aggregateExpressions())]
             columns = [c for c in listed(node.groupingExpressions()) if _is_column(c)]
-            if columns and any(name in text for name in _MOVED_WHOLE for text in told):
+            if columns and any(name in text for name in _MOVED_WHOLE for text in expressions):
                 yield tuple(str(column.name()) for column in columns)
 
 
@@ -88,7 +88,7 @@ def _is_column(expression: Any) -> bool:
 def _most_frequent(
     home: Home, name: str, key: Sequence[str]
 ) -> tuple[dict[str, object], float] | None:
-    """Give the key that most of the last rows have, and its share; None if that is not many."""
+    """Return the most frequent key of the newest rows, and its share; None if that is small."""
     path = home.table(name)
     actions: Any = DeltaTable(str(path)).get_add_actions(flatten=True)
     stamps = [value.as_py() for value in actions.column("modification_time")]

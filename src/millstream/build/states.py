@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from millstream.checkpoint import CheckpointLog
-from millstream.checkpoint.state import newest_described
+from millstream.checkpoint.state import operators_with
 from millstream.errors import closest, fault, listed
-from millstream.lake.durable import write_durably
-from millstream.model.state import KeptOperator, KeptState, read, written
+from millstream.lake.kept_states import described_states, read_states, write_states
+from millstream.model.state import KeptOperator, KeptState
 from millstream.operators.state.buckets import EARLIER
 from millstream.operators.state.decode import decoded
 from millstream.operators.state.rows import name_in_checkpoint
@@ -34,9 +34,8 @@ def continued(states: Sequence[Kept], query: Table | Serve, home: Home) -> tuple
     Raises:
         STATE_CHANGED: The checkpoint holds another state.
     """
-    file = home.states(query.name)
     checkpoint = home.checkpoint(query.name)
-    if _operators_with(checkpoint, f'"{EARLIER}"'):
+    if operators_with(checkpoint, f'"{EARLIER}"'):
         why = "an earlier Millstream wrote it, in a form that this one does not read"
         raise fault(
             "STATE_CHANGED",
@@ -46,29 +45,28 @@ def continued(states: Sequence[Kept], query: Table | Serve, home: Home) -> tuple
             changes=why,
             back="",
         )
-    has_run = CheckpointLog(checkpoint).planned >= 0
-    if not has_run or not file.exists():
+    stored = read_states(home, query.name)
+    if stored is None or CheckpointLog(checkpoint).planned < 0:
         return tuple(states)
-    held = read(file.read_text())
-    return tuple(_gone_on(was, now, query) for was, now in zip_longest(held, states))
+    return tuple(_continue_or_raise(was, now, query) for was, now in zip_longest(stored, states))
+
+
+def kept_states(name: str, home: Home) -> tuple[Kept, ...] | None:
+    """Return what functions and operators keep in a checkpoint; None if it has not run."""
+    if CheckpointLog(home.checkpoint(name)).planned < 0:
+        return None
+    return read_states(home, name) or ()
 
 
 def keep_states(states: Sequence[Kept], query: Table | Serve, home: Home) -> None:
     """Note in the home what functions and operators keep."""
-    file, states = home.states(query.name), continued(states, query, home)
-    if not states:
-        file.unlink(missing_ok=True)
-        return
-    if file.exists() and read(file.read_text()) == states:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(file, written(tuple(states)))
+    write_states(home, query.name, continued(states, query, home))
 
 
-def _gone_on(was: Kept | None, now: Kept | None, query: Table | Serve) -> Kept:
-    """Give what is kept from now on, if it can go on from what was."""
+def _continue_or_raise(was: Kept | None, now: Kept | None, query: Table | Serve) -> Kept:
+    """Return what is kept from now on, if it can continue what was kept."""
     if was is None:
-        changes: tuple[str, ...] = ("it has come anew",)
+        changes: tuple[str, ...] = ("it is new",)
     else:
         changes = _changes(was, now) if now else ("it is called no longer",)
     if changes or now is None:
@@ -98,7 +96,7 @@ def _changes(was: Kept, now: Kept) -> tuple[str, ...]:
 
 
 def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
-    """Read the state that a function, or the query that calls it, has left after its last batch.
+    """Read the state of a function, or of the query that calls it, after its last batch.
 
     One row for each key: its columns, those of its state, `_timers` and how many rows wait for
     the watermark, `_waiting`. If the query calls the function several times, each call has its own.
@@ -106,7 +104,8 @@ def read_state(spark: SparkSession, home: Home, name: str) -> DataFrame:
     Raises:
         UNKNOWN_STATE: Nothing by this name keeps state, or several do.
     """
-    kept = {f"{file.stem}.{s.name}": (file.stem, s) for file, s in _kept(home)}
+    described = described_states(home)
+    kept = {f"{query}.{s.name}": (query, s) for query, s in described if isinstance(s, KeptState)}
     found = [
         one
         for full, one in kept.items()
@@ -133,27 +132,6 @@ def _entries(spark: SparkSession, checkpoint: Path, operator: str, state: KeptSt
     return entries.select("user_map_key.part", "user_map_value.packed")
 
 
-def _kept(home: Home) -> list[tuple[Path, KeptState]]:
-    files = sorted(home.states("").parent.glob("*.json"))
-    return [
-        (file, state)
-        for file in files
-        for state in read(file.read_text())
-        if isinstance(state, KeptState)
-    ]
-
-
 def _operators(checkpoint: Path, function: str) -> list[str]:
     """Find the operators that keep the state of a function, one for each call."""
-    return _operators_with(checkpoint, f'"{name_in_checkpoint(function)}"')
-
-
-def _operators_with(checkpoint: Path, named: str) -> list[str]:
-    """Find operators by a name of their state, in what Spark wrote of them."""
-    found = []
-    for operator in sorted((checkpoint / "state").glob("[0-9]*")):
-        described = (file.read_bytes() for file in newest_described(operator))
-        # The names are in JSON that is text in JSON.
-        if any(named.encode() in text.replace(b"\\", b"") for text in described):
-            found.append(operator.name)
-    return found
+    return operators_with(checkpoint, f'"{name_in_checkpoint(function)}"')

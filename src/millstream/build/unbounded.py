@@ -1,4 +1,4 @@
-"""Which state of a query grows for as long as it runs, and which line of the user's made it."""
+"""Which state of a query grows for as long as it runs, and which line of the app made it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ _DEDUP = Growth(
 _JOIN = Growth(
     "a join of two streams",
     "no time bound says when a row can find no partner any more, so every row is kept for ever",
-    f"{_WATERMARK} on both sides, and bound the time between two rows in the condition",
+    f"{_WATERMARK} on both sides, and bound the time between two rows by ms.join_within; "
+    "or let it be, if rows are few",
 )
 
 
@@ -65,10 +66,10 @@ def unbounded_state(
     if not found:
         return ()
     places = [(place, set(_growing(earlier))) for place, earlier in made if earlier.isStreaming]
-    told = []
+    faults = []
     for growth in found:
         at = next((place for place, growths in places if growth in growths), dataset.at)
-        told.append(
+        faults.append(
             fault(
                 "UNBOUNDED_STATE",
                 at=at,
@@ -78,7 +79,7 @@ def unbounded_state(
                 fix=growth.fix,
             )
         )
-    return tuple(told)
+    return tuple(faults)
 
 
 def _growing(frame: DataFrame) -> Iterator[Growth]:
@@ -100,9 +101,9 @@ def _is_streaming(node: Any) -> bool:
 
 
 def _is_open(columns: Any) -> bool:
-    """Tell whether there are columns and none of them is under a watermark."""
-    told = [str(column.toString()) for column in listed(columns)]
-    return bool(told) and not any(map(_UNDER_A_WATERMARK.fullmatch, told))
+    """Return whether there are columns and none of them is under a watermark."""
+    texts = [str(column.toString()) for column in listed(columns)]
+    return bool(texts) and not any(map(_UNDER_A_WATERMARK.fullmatch, texts))
 
 
 def _is_open_join(join: Any, jvm: Any) -> bool:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from millstream.check.alerts import destination_faults
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
-from millstream.check.options import refused_durations, refused_options
+from millstream.check.options import (
+    refused_durations,
+    refused_objectives,
+    refused_options,
+    uncounted_rows,
+)
+from millstream.check.reactions import notify_faults, unknown_events
 from millstream.check.serve import (
     same_sinks,
     served_changes,
@@ -43,6 +49,8 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     cycles,
     refused_options,
     refused_durations,
+    uncounted_rows,
+    refused_objectives,
     refused_schemas,
     event_times,
     unbounded_event_times,
@@ -58,6 +66,8 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     sink_faults,
     destination_faults,
     unfit_triggers,
+    unknown_events,
+    notify_faults,
 )
 
 WARNINGS: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (states_kept_forever,)
@@ -91,5 +101,5 @@ def faults_among(names: Collection[str], graph: Graph) -> tuple[MillstreamError,
 
 
 def place(error: MillstreamError) -> tuple[int, str, int]:
-    """Give the cell or file and line an error points at; one that points nowhere comes first."""
+    """Return the cell or file and line an error points at; one that points nowhere comes first."""
     return (error.at.cell or 0, error.at.file, error.at.line) if error.at else (0, "", 0)

@@ -1,4 +1,4 @@
-"""Faults of alerts: whom they are told to."""
+"""Faults of alerts: their destinations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def destination_faults(graph: Graph) -> Iterator[MillstreamError]:
-    """Whatever the destinations find wrong with their own settings."""
+    """Faults that destinations find in their own settings."""
     for alert in graph.alerts:
         for destination in alert.to:
             if isinstance(destination, Destination):

@@ -1,4 +1,4 @@
-"""Faults of names: what is called what, and who reads whom."""
+"""Faults of names: of datasets, and of what they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z](?:_?[a-z0-9])*_?")
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can be a table, a folder and a SQL name.
+    """Return whether a text can be a table, a folder and a SQL name.
 
     >>> is_name("per_minute"), is_name("per__minute"), is_name("../x")
     (True, False, False)

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from millstream.errors import Location, MillstreamError, closest, fault
-from millstream.model.dataset import LATE_POLICIES, MODES, ON_VIOLATION, Alert, Serve, Source, View
+from millstream.model.batch import BOUNDS, BatchBound
+from millstream.model.dataset import (
+    LATE_POLICIES,
+    MODES,
+    ON_VIOLATION,
+    Alert,
+    BoundedReading,
+    Serve,
+    Source,
+    View,
+)
 from millstream.model.duration import parse_duration
+from millstream.model.objective import EXPECTED, OBJECTIVES, is_objective
 from millstream.model.trigger import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from millstream.model.graph import Graph
 
 
+_KEPT = ("keep", "keep_quarantined", "keep_versions")
 _LENGTHS = 'a number and a unit, such as "10 minutes", "1 day" or "500 ms"'
+_PARSED: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
+    "trigger": (Trigger.parse, "trigger", TRIGGERS),
+    "batch": (BatchBound.parse, "bound of batches", BOUNDS),
+}
+"""Options that may be more than a length of time: how each is read, and what it is."""
+_LENGTH: tuple[Callable[[str], Any], str, str] = (parse_duration, "length of time", _LENGTHS)
 
 
 def refused_options(graph: Graph) -> Iterator[MillstreamError]:
@@ -45,46 +64,66 @@ def refused_options(graph: Graph) -> Iterator[MillstreamError]:
 
 def refused_durations(graph: Graph) -> Iterator[MillstreamError]:
     """Lengths of time that cannot be read."""
-    if graph.trigger is not None and not _is_trigger(graph.trigger):
-        yield _refused_duration(graph.app, "trigger", graph.trigger, None)
+    of_app = {"trigger": graph.trigger, "batch": graph.batch, "keep_versions": graph.keep_versions}
+    yield from _refused(graph.app, of_app, None)
     for dataset in graph.declared:
         options: dict[str, str | None] = {}
         if not isinstance(dataset, View):
-            options["trigger"] = dataset.trigger
+            options |= {"trigger": dataset.trigger, "batch": dataset.batch}
         if isinstance(dataset, Source):
             times = {"watermark": dataset.watermark, "future": dataset.future}
             options |= {**times, "idle": dataset.idle}
+        options |= {option: getattr(dataset, option, None) for option in _KEPT}
         if isinstance(dataset, Alert):
             options |= {"cooldown": dataset.cooldown, "retry_for": dataset.retry_for}
-        for option, value in options.items():
-            if value is None:
-                continue
-            try:
-                Trigger.parse(value) if option == "trigger" else parse_duration(value)
-            except ValueError:
-                yield _refused_duration(dataset.name, option, value, dataset.at)
+        yield from _refused(dataset.name, options, dataset.at)
 
 
-def _refused_duration(
-    dataset: str, option: str, value: str, at: Location | None
-) -> MillstreamError:
-    wanted, expected = "length of time", _LENGTHS
-    if option == "trigger":
-        wanted, expected = "trigger", TRIGGERS
-    return fault(
-        "DURATION_REFUSED",
-        at=at,
-        dataset=dataset,
-        option=option,
-        value=value,
-        wanted=wanted,
-        expected=expected,
-    )
+def uncounted_rows(graph: Graph) -> Iterator[MillstreamError]:
+    """Bounds in rows of sources that do not know how many rows they are about to read."""
+    for source in graph.sources:
+        connector = source.connector
+        with suppress(ValueError):
+            bound = BatchBound.parse(graph.batch_of(source))
+            in_bytes = isinstance(connector, BoundedReading) and connector.bounded_in == "bytes"
+            if bound.rows and in_bytes:
+                yield fault(
+                    "BATCH_ROWS", at=source.at, source=source.name, batch=graph.batch_of(source)
+                )
 
 
-def _is_trigger(text: str) -> bool:
-    try:
-        Trigger.parse(text)
-    except ValueError:
-        return False
-    return True
+def refused_objectives(graph: Graph) -> Iterator[MillstreamError]:
+    """Objectives that cannot be read."""
+    for dataset in graph.declared:
+        for option in OBJECTIVES if not isinstance(dataset, View) else ():
+            value = getattr(dataset, option)
+            if value is not None and not is_objective(option, value):
+                yield fault(
+                    "OBJECTIVE_REFUSED",
+                    at=dataset.at,
+                    dataset=dataset.name,
+                    option=option,
+                    value=value,
+                    expected=EXPECTED[option],
+                )
+
+
+def _refused(
+    dataset: str, options: Mapping[str, str | None], at: Location | None
+) -> Iterator[MillstreamError]:
+    for option, value in options.items():
+        if value is None:
+            continue
+        parse, wanted, expected = _PARSED.get(option, _LENGTH)
+        try:
+            parse(value)
+        except ValueError:
+            yield fault(
+                "DURATION_REFUSED",
+                at=at,
+                dataset=dataset,
+                option=option,
+                value=value,
+                wanted=wanted,
+                expected=expected,
+            )

@@ -1,4 +1,4 @@
-"""Faults of served answers: their sinks, and who reads whom."""
+"""Faults of served answers: their sinks, and what reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from millstream.model.dataset import (
     NamedSink,
     Serve,
     ShownSink,
-    Source,
     SparkSink,
     StoreSink,
     Table,
@@ -40,7 +39,7 @@ def served_changes(graph: Graph) -> Iterator[MillstreamError]:
     for serve in graph.serves:
         inputs = [graph.datasets[name] for name in stored_inputs(graph, serve.name)]
         for reads in inputs:
-            if not isinstance(reads, Table) or reads.mode == "append":
+            if not isinstance(reads, Table) or not reads.is_changing:
                 continue
             if unable := _unable_to_change(graph, serve, inputs):
                 why, use = unable
@@ -58,9 +57,9 @@ def served_changes(graph: Graph) -> Iterator[MillstreamError]:
 def _unable_to_change(
     graph: Graph, serve: Serve, inputs: Sequence[Dataset]
 ) -> tuple[str, str] | None:
-    """Say why changes cannot be served, and what to do."""
+    """Return why changes cannot be served, and what to do."""
     sinks = graph.sinks_of(serve)
-    if live := [i.name for i in inputs if isinstance(i, Source) and i.live]:
+    if live := [i.name for i in inputs if i.live]:
         return f"and {live[0]!r}, which is live", f"land {live[0]!r}: leave live=True out"
     if all(isinstance(sink, SparkSink) for sink in sinks):
         return "to a sink of Spark's, which only adds", "serve it to a store"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.dataset import Following, Placed, Receiving
 from millstream.model.duration import parse_duration
-from millstream.model.schema import Schema, type_ddl
+from millstream.model.schema import RESERVED_PREFIX, Schema, type_ddl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from millstream.model.dataset import Connector, Source
     from millstream.model.graph import Graph
@@ -62,7 +62,9 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
         return
     types = {field.name: type_ddl(field.type) for field in schema.fields}
     got = types.get(source.event_time)
-    if got != "TIMESTAMP":
+    if source.event_time_from is not None:
+        yield from _unfit_name(source.event_time, source.event_time_from, types, source)
+    elif got != "TIMESTAMP":
         yield fault(
             "EVENT_TIME_COLUMN",
             at=source.at,
@@ -74,8 +76,28 @@ def _event_time_column(source: Source) -> Iterator[MillstreamError]:
         )
 
 
+def _unfit_name(
+    name: str, expression: str, columns: Collection[str], source: Source
+) -> Iterator[MillstreamError]:
+    """A computed event time whose column has the name of another."""
+    why = None
+    if name.startswith(RESERVED_PREFIX) or not name:
+        why = f"has the name {name!r}, and names that begin with '_' are landing's own"
+    elif name.lower() in {column.lower() for column in columns}:
+        why = f"is to be the column {name!r}, which the schema has already"
+    if why is not None:
+        yield fault(
+            "EVENT_TIME_EXPRESSION",
+            at=source.at,
+            source=source.name,
+            expression=expression,
+            why=why,
+            instead=f'give it another name: event_time={{"happened_at": "{expression}"}}',
+        )
+
+
 def _is_out_of_sight(connector: Connector) -> bool:
-    """Tell whether a connector follows a table that cannot be read, so that no column is known."""
+    """Return whether a connector follows an unreadable table, so that no column is known."""
     return isinstance(connector, Following) and connector.followed() is None
 
 
@@ -111,7 +133,7 @@ def _unfit_idle(source: Source) -> tuple[str, str] | None:
     if source.event_time is None or source.watermark is None:
         return "no watermark", 'give event_time="at", watermark="10 minutes" too, or leave it out'
     if source.live:
-        return "is live", "leave live=True out: that it is idle is told in its landing"
+        return "is live", "leave live=True out: idleness is recorded when a source lands"
     if isinstance(source.connector, Following):
         why = "follows a table, whose frontier it has"
         return why, "leave it out here, and say it of the source that the table is made from"

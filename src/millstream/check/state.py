@@ -29,13 +29,13 @@ def states_kept_forever(graph: Graph) -> Iterator[MillstreamError]:
 
 
 def functions_with_state(function: Callable[..., Any]) -> tuple[KeyedState, ...]:
-    """Name the functions with state that a function speaks of, by what its names stand for."""
+    """Return the functions with state that a function refers to by name."""
     plain = inspect.unwrap(function)
     if not inspect.isfunction(plain):
         return ()
     names = set(_names(plain.__code__))
-    said = {**plain.__globals__, **inspect.getclosurevars(plain).nonlocals}
-    found = [said[name] for name in names if name in said]
+    values = {**plain.__globals__, **inspect.getclosurevars(plain).nonlocals}
+    found = [values[name] for name in names if name in values]
     found += [
         getattr(module, name, None)
         for module in found

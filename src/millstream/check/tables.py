@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, fault
-from millstream.model.dataset import Alert, Source, Table, View
+from millstream.model.dataset import Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def no_inputs(graph: Graph) -> Iterator[MillstreamError]:
     """Tables and views that read nothing."""
     for dataset in graph.declared:
-        if not isinstance(dataset, Source) and not dataset.reads:
+        if dataset.kind != "source" and not dataset.reads:
             yield fault("NO_INPUT", at=dataset.at, dataset=dataset.name)
 
 
@@ -26,13 +26,13 @@ def keys(graph: Graph) -> Iterator[MillstreamError]:
     for table in graph.tables:
         if table.mode == "update" and not table.key:
             yield fault("KEY_MISSING", at=table.at, table=table.name)
-        is_unused = table.mode in ("append", "complete") and not isinstance(table, Alert)
+        is_unused = table.mode in ("append", "complete") and table.kind == "table"
         if is_unused and table.key:
             yield fault("KEY_UNUSED", at=table.at, table=table.name, mode=table.mode)
 
 
 def stored_inputs(graph: Graph, name: str) -> tuple[str, ...]:
-    """Name the sources and tables a dataset reads, through the views between."""
+    """List the sources and tables a dataset reads, through the views between."""
     found: dict[str, None] = {}
     for reads in graph.datasets[name].reads:
         dataset = graph.datasets.get(reads)
@@ -50,7 +50,7 @@ def changing_inputs(graph: Graph) -> Iterator[MillstreamError]:
     for table in graph.tables:
         for name in stored_inputs(graph, table.name):
             reads = graph.datasets[name]
-            if table.mode != "complete" and isinstance(reads, Table) and reads.mode != "append":
+            if table.mode != "complete" and isinstance(reads, Table) and reads.is_changing:
                 yield fault(
                     "CHANGING_INPUT",
                     at=table.at,

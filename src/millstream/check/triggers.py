@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from millstream.check.tables import stored_inputs
 from millstream.errors import fault
 from millstream.model.dataset import RowWise, Serve, Source, View
+from millstream.model.record import PLAIN
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.errors import MillstreamError
-    from millstream.model.dataset import Dataset
+    from millstream.model.dataset import Codec, Dataset
     from millstream.model.graph import Graph
 
 _CAN_BE_READ = {"realtime": "ms.Kafka", "continuous": "ms.Kafka or ms.Rate"}
@@ -31,7 +32,7 @@ def unfit_triggers(graph: Graph) -> Iterator[MillstreamError]:
             continue
         if isinstance(dataset, Serve):
             yield from _unfit_serve(graph, dataset, trigger)
-        elif not (isinstance(dataset, Source) and dataset.live):
+        elif not dataset.live:
             kind = type(dataset).__name__.lower()
             why = f"is a {kind}, which is written in batches"
             instead = "serve it with @app.serve(to=ms.Kafka(…))"
@@ -59,7 +60,7 @@ def _row_wise_trigger(graph: Graph, dataset: Dataset) -> Trigger | None:
 
 
 def _unfit_serve(graph: Graph, serve: Serve, trigger: Trigger) -> Iterator[MillstreamError]:
-    said = graph.trigger_of(serve)
+    declared = graph.trigger_of(serve)
     for name in stored_inputs(graph, serve.name):
         if unfit := _unfit_input(graph.datasets[name], trigger):
             why, instead = unfit
@@ -67,7 +68,7 @@ def _unfit_serve(graph: Graph, serve: Serve, trigger: Trigger) -> Iterator[Mills
                 "TRIGGER_INPUT",
                 at=serve.at,
                 serve=serve.name,
-                trigger=said,
+                trigger=declared,
                 reads=name,
                 why=why,
                 instead=instead,
@@ -79,18 +80,18 @@ def _unfit_serve(graph: Graph, serve: Serve, trigger: Trigger) -> Iterator[Mills
                 "TRIGGER_SINK",
                 at=serve.at,
                 serve=serve.name,
-                trigger=said,
+                trigger=declared,
                 sink=kind,
                 can=" or ".join(_CAN_BE_WRITTEN),
             )
     if trigger.kind == "realtime" and serve.mode not in (None, "update"):
         yield fault(
-            "TRIGGER_MODE", at=serve.at, serve=serve.name, trigger=said, mode=str(serve.mode)
+            "TRIGGER_MODE", at=serve.at, serve=serve.name, trigger=declared, mode=str(serve.mode)
         )
 
 
 def _unfit_input(dataset: Dataset, trigger: Trigger) -> tuple[str, str] | None:
-    """Say why a dataset cannot be read without batches, and what can."""
+    """Return why a dataset cannot be read without batches, and what can."""
     if not isinstance(dataset, Source):
         return "a table, whose rows come in batches", "read a live source"
     if not dataset.live:
@@ -99,9 +100,18 @@ def _unfit_input(dataset: Dataset, trigger: Trigger) -> tuple[str, str] | None:
     if not (isinstance(connector, RowWise) and trigger.kind in connector.row_wise):
         why = f"which ms.{type(connector).__name__} gives in batches"
         return why, f"read it from {_CAN_BE_READ[trigger.kind]}"
-    if (form := connector.codec.format) not in _DECODED_BY_SPARK:
-        return f"whose {form} values are decoded in Python", "send them as JSON or text"
+    if (in_python := _decoded_in_python(connector.codec)) is not None:
+        return in_python
     if trigger.kind == "continuous" and dataset.expect.rules:
         why = "whose rules reject rows that nothing would count"
         return why, "put the rules into the query, use trigger='realtime'"
+    return None
+
+
+def _decoded_in_python(codec: Codec) -> tuple[str, str] | None:
+    """Return what Spark alone cannot decode, and what it can."""
+    if codec.format not in _DECODED_BY_SPARK:
+        return f"whose {codec.format} values are decoded in Python", "send them as JSON or text"
+    if codec.record != PLAIN:
+        return "whose fields become columns in Python", "name columns as the fields are named"
     return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Seal = Literal["whole", "broken", "none", "seal broken"]
-"""What a checksum says of its file; a broken seal says nothing of it."""
+"""The result of a check; with a broken seal, the file may be whole."""
 
 _MAGIC = b"crc\x00"
 _CHUNK = 512
@@ -32,7 +32,7 @@ def digest_path(file: Path) -> Path:
 
 
 def read_seal(file: Path) -> Seal:
-    """Hold a file to the checksum that Hadoop keeps of it."""
+    """Check a file against the checksum that Hadoop keeps of it."""
     try:
         kept = seal_path(file).read_bytes()
     except FileNotFoundError:
@@ -51,20 +51,20 @@ def read_seal(file: Path) -> Seal:
 
 
 def read_digest(file: Path) -> Seal:
-    """Hold a state file to the checksum that Spark keeps of it."""
+    """Check a state file against the checksum that Spark keeps of it."""
     kept = digest_path(file)
     if not kept.exists():
         return "none"
-    if (said := _said(kept)) is None or read_seal(kept) in ("broken", "seal broken"):
+    if (recorded := _read_digest(kept)) is None or read_seal(kept) in ("broken", "seal broken"):
         return "seal broken"
     data = file.read_bytes()
-    return "whole" if said == (len(data), crc32c(data)) else "broken"
+    return "whole" if recorded == (len(data), crc32c(data)) else "broken"
 
 
 def size_fits(file: Path) -> bool:
-    """Whether a state file has the size that Spark noted; reads nothing of the file itself."""
-    said = _said(digest_path(file)) if digest_path(file).exists() else None
-    return said is None or said[0] == file.stat().st_size
+    """Whether a state file has the size that Spark recorded; the file itself is not read."""
+    recorded = _read_digest(digest_path(file)) if digest_path(file).exists() else None
+    return recorded is None or recorded[0] == file.stat().st_size
 
 
 def seal_of(data: bytes) -> bytes:
@@ -108,10 +108,10 @@ def _table() -> tuple[int, ...]:
     return tuple(table)
 
 
-def _said(digest: Path) -> tuple[int, int] | None:
+def _read_digest(digest: Path) -> tuple[int, int] | None:
     """Read size and sum."""
     try:
-        said = json.loads(digest.read_bytes())
-        return int(said["mainFileSize"]), int(said["value"]) & 0xFFFFFFFF
+        recorded = json.loads(digest.read_bytes())
+        return int(recorded["mainFileSize"]), int(recorded["value"]) & 0xFFFFFFFF
     except (ValueError, KeyError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""The entries of a checkpoint's logs, read strictly: right, or an error that says what is not."""
+"""The entries of a checkpoint's logs, parsed strictly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DASH = "-"
 """What Spark writes for a source that has no offset yet."""
 
 _STAND_IN = "millstream.stand_in"
-"""A setting that Spark passes over."""
+"""A setting that Spark ignores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Offsets:
         return "\n".join(("v1", known, *self.ends))
 
     def as_stand_in(self) -> Offsets:
-        """Have it take the place of offsets that are lost and that nobody reads from again."""
+        """Mark it as a stand-in for lost offsets from which nothing is read again."""
         return replace(self, conf={**self.conf, _STAND_IN: "true"})
 
     @property
@@ -63,6 +63,12 @@ class Offsets:
         return None
 
     @property
+    def tables(self) -> tuple[str | None, ...]:
+        """What each source reads: the id of a Delta table, "" if it is none; None if not known."""
+        ends = (None if end == _DASH else _json(end) for end in self.ends)
+        return tuple(end if end is None else _table_id(end) for end in ends)
+
+    @property
     def versions(self) -> Mapping[str, int]:
         """The last version of each Delta table that is read as a whole, by the table's id."""
         found: dict[str, int] = {}
@@ -75,8 +81,12 @@ class Offsets:
         return found
 
 
+def _table_id(end: Any) -> str:
+    return str(end.get("reservoirId", "")) if isinstance(end, dict) else ""
+
+
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitEntry:
     """What is known at the end of a batch."""
 
     watermark_ms: int
@@ -84,12 +94,12 @@ class Commit:
     """Operator -> partition -> the name of each store's state."""
 
     @staticmethod
-    def parse(data: bytes) -> Commit:
+    def parse(data: bytes) -> CommitEntry:
         """Read an entry of the commit log."""
         [known] = _lines(data, "v1", "v2")
         facts = _object(known)
         states = {int(n): [list(p) for p in s] for n, s in facts.get("stateUniqueIds", {}).items()}
-        return Commit(int(facts["nextBatchWatermarkMs"]), states)
+        return CommitEntry(int(facts["nextBatchWatermarkMs"]), states)
 
     def to_text(self) -> str:
         """Write an entry of the commit log."""
@@ -99,7 +109,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A file that a file source has taken into a batch."""
+    """A file that a file source has read in a batch."""
 
     path: str
     """As Spark writes it: a URL."""
@@ -127,7 +137,7 @@ def parse_file_log(data: bytes) -> tuple[FileRead, ...]:
 
 
 def parse_source_start(data: bytes) -> str:
-    """Read what a source noted at its first start: Kafka its first offsets, a counter the time."""
+    """Read what a source recorded at its first start: Kafka its offsets, a counter the time."""
     [start] = _lines(data.removeprefix(b"\x00"), "v1")
     _json(start)
     return start

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from millstream.checkpoint.checksum import read_seal
 from millstream.checkpoint.entry import (
-    Commit,
+    CommitEntry,
     FileRead,
     Offsets,
     parse_file_log,
@@ -31,7 +31,7 @@ _COMPACT = ".compact"
 
 
 @dataclass(frozen=True, slots=True)
-class Log(Generic[Entry]):
+class MetadataLog(Generic[Entry]):
     """One log: its entries by number, and why others cannot be read."""
 
     sound: Mapping[int, Entry]
@@ -48,12 +48,12 @@ class Log(Generic[Entry]):
         return min((*self.sound, *self.faults), default=0)
 
     def fault(self, number: int) -> str | None:
-        """Say why an entry cannot be used; None if it can."""
+        """Return why an entry cannot be used; None if it can."""
         return None if number in self.sound else self.faults.get(number, "it is missing")
 
 
 @dataclass(frozen=True)
-class Folder:
+class CheckpointFolder:
     """The checkpoint folder of one query."""
 
     path: Path
@@ -71,7 +71,7 @@ class Folder:
         return found.why if isinstance(found, _Fault) else None
 
     @cached_property
-    def offsets(self) -> Log[Offsets]:
+    def offsets(self) -> MetadataLog[Offsets]:
         """What was planned, batch by batch."""
         return _log(self.path / "offsets", Offsets.parse)
 
@@ -81,19 +81,19 @@ class Folder:
         return {n: o for n, o in self.offsets.sound.items() if not o.is_stand_in}
 
     @cached_property
-    def commits(self) -> Log[Commit]:
+    def commits(self) -> MetadataLog[CommitEntry]:
         """What was done, batch by batch."""
-        return _log(self.path / "commits", Commit.parse)
+        return _log(self.path / "commits", CommitEntry.parse)
 
     @cached_property
-    def files(self) -> Log[tuple[FileRead, ...]]:
+    def files(self) -> MetadataLog[tuple[FileRead, ...]]:
         """What a file source has read; empty for other sources."""
-        return _log(self._source, parse_file_log) if self.reads_files else Log({}, {})
+        return _log(self._source, parse_file_log) if self.reads_files else MetadataLog({}, {})
 
     @cached_property
-    def source_start(self) -> Log[str]:
-        """What another source noted at its first start; empty for files."""
-        return Log({}, {}) if self.reads_files else _log(self._source, parse_source_start)
+    def source_start(self) -> MetadataLog[str]:
+        """What another source recorded at its first start; empty for files."""
+        return MetadataLog({}, {}) if self.reads_files else _log(self._source, parse_source_start)
 
     @cached_property
     def reads_files(self) -> bool:
@@ -138,7 +138,7 @@ class _Fault:
     why: str
 
 
-def _log(folder: Path, parse: Callable[[bytes], Entry]) -> Log[Entry]:
+def _log(folder: Path, parse: Callable[[bytes], Entry]) -> MetadataLog[Entry]:
     sound: dict[int, Entry] = {}
     faults: dict[int, str] = {}
     for file in folder.iterdir() if folder.exists() else ():
@@ -148,7 +148,7 @@ def _log(folder: Path, parse: Callable[[bytes], Entry]) -> Log[Entry]:
                 faults[int(name[1])] = found.why
             else:
                 sound[int(name[1])] = found
-    return Log(sound, faults)
+    return MetadataLog(sound, faults)
 
 
 def _read(file: Path, parse: Callable[[bytes], Entry]) -> Entry | _Fault:

@@ -1,10 +1,10 @@
-"""Whether the checkpoints of a home can be gone on from."""
+"""Whether queries can continue from the checkpoints of a home."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint import Checkpoint, Held
+from millstream.checkpoint import Checkpoint, TableProgress
 from millstream.checkpoint.inspect import temporary_files
 from millstream.errors import MillstreamError, fault
 from millstream.lake.delta import facts_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
 
 _WITHOUT_CHECKPOINT = ("", "recompute", "batch")
-"""What tables say of their query that are written by none."""
+"""The query ids of tables that no streaming query writes."""
 
 
 def examine(home: Home, *, deep: bool = True) -> Mapping[str, Checkpoint]:
@@ -26,7 +26,7 @@ def examine(home: Home, *, deep: bool = True) -> Mapping[str, Checkpoint]:
 
     Args:
         home: The home.
-        deep: Whether every file of the state is read; else only sizes are looked at.
+        deep: Whether every file of the state is read; else only sizes are checked.
     """
     folder = home.path / "checkpoints"
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
@@ -38,24 +38,24 @@ def examine(home: Home, *, deep: bool = True) -> Mapping[str, Checkpoint]:
 
 
 def make_ready(query: str, path: Path, held: Facts) -> None:
-    """Make sure that Spark can go on from a checkpoint; of the state, only the sizes are looked at.
+    """Check that Spark can continue from a checkpoint; of the state, only the sizes are checked.
 
     Raises:
         CheckpointDamagedError: It cannot.
     """
-    checkpoint = Checkpoint(path, Held(held.query_id, held.batch), deep=False)
+    checkpoint = Checkpoint(path, TableProgress(held.query_id, held.batch), deep=False)
     if checkpoint.last < 0:
-        # Before the first batch, Spark takes whatever is there for the data of another query.
+        # Before the first batch, Spark mistakes any file for the data of another query.
         for file in temporary_files(path):
             file.unlink(missing_ok=True)
     for finding in checkpoint.damage:
-        # That a checkpoint and a table do not fit is told by errors of its own.
+        # A checkpoint that does not match its table has errors of its own.
         if finding.part != "table":
             raise _damaged(query, checkpoint, finding.file, finding.what)
 
 
 def damage_of(home: Home, query: str) -> MillstreamError | None:
-    """Say what is damaged in the checkpoint of a query that failed, if anything is."""
+    """Return the damage in the checkpoint of a query that failed, if there is any."""
     table = home.table(query)
     if query not in home.tables or not home.checkpoint(query).exists():
         return None
@@ -66,7 +66,7 @@ def damage_of(home: Home, query: str) -> MillstreamError | None:
 
 
 def _checkpoint(home: Home, name: str, facts: Facts | None, *, deep: bool = True) -> Checkpoint:
-    held = Held(facts.query_id, facts.batch) if facts is not None else Held()
+    held = TableProgress(facts.query_id, facts.batch) if facts is not None else TableProgress()
     return Checkpoint(home.checkpoint(name), held, deep=deep, has_table=not home.is_served(name))
 
 

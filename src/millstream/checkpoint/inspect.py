@@ -1,4 +1,4 @@
-"""What is wrong with a checkpoint: each file that Spark would stumble over, in plain words."""
+"""What is wrong with a checkpoint: each file that would make Spark fail, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from millstream.checkpoint.checksum import digest_path, read_digest, read_seal, seal_path
-from millstream.checkpoint.folder import Folder
+from millstream.checkpoint.folder import CheckpointFolder
 from millstream.checkpoint.state import State, StateFault, is_whole, state_files
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ Part = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the table of a query says of it."""
+class TableProgress:
+    """The query and the last batch that a table records."""
 
     query_id: str = ""
     batch: int = -1
@@ -45,9 +45,9 @@ class Finding:
     """Within the checkpoint."""
     what: str
     is_harmless: bool = False
-    """Whether Spark gets along with it."""
+    """Whether Spark works with it."""
     is_spare: bool = False
-    """Whether Spark gets along without it."""
+    """Whether Spark works without it."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Checkpoint:
     """
 
     path: Path
-    held: Held = field(default_factory=Held)
+    held: TableProgress = field(default_factory=TableProgress)
     deep: bool = True
     has_table: bool = True
-    """Whether the query writes to a table of the home; else it is not held to one."""
+    """Whether the query writes to a table of the home, which it is then checked against."""
 
     @cached_property
-    def folder(self) -> Folder:
+    def folder(self) -> CheckpointFolder:
         """What can be read of it."""
-        return Folder(self.path)
+        return CheckpointFolder(self.path)
 
     @property
     def state(self) -> State:
@@ -82,7 +82,7 @@ class Checkpoint:
 
     @property
     def damage(self) -> tuple[Finding, ...]:
-        """What Spark would stumble over, or what would make it wrong."""
+        """What would make Spark fail, or its results wrong."""
         return tuple(f for f in self.findings if not f.is_harmless)
 
     @property
@@ -107,7 +107,7 @@ class Checkpoint:
                 yield self._finding("checksum", digest, broken)
 
     def _temporary(self) -> Iterator[Finding]:
-        what = "a write that was cut short left it behind; nobody reads it"
+        what = "a write that was cut short left it behind; nothing reads it"
         for file in temporary_files(self.path):
             yield self._finding("temporary", file, what, is_harmless=True)
 
@@ -151,7 +151,7 @@ class Checkpoint:
             yield Finding("commits", f"commits/{log.last}", what)
         elif log.last < planned - 1:
             end = f"end at {log.last}" if log.last >= 0 else "are gone"
-            what = f"it is missing: the commits {end}, though the offsets go on to {planned}"
+            what = f"it is missing: the commits {end}, though the offsets continue to {planned}"
             yield Finding("commits", f"commits/{planned - 1}", what)
 
     def _sources(self) -> Iterator[Finding]:

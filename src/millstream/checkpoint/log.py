@@ -1,30 +1,25 @@
-"""The offset and commit logs of one streaming query, and the files its source has read."""
+"""The offset and commit logs of one streaming query."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import unquote, urlsplit
 
-from millstream.checkpoint.entry import Offsets, parse_file_log, parse_operator, parse_query_id
+from millstream.checkpoint.entry import Offsets, parse_operator, parse_query_id
 from millstream.checkpoint.state import newest_described
 from millstream.errors import fault
 from millstream.lake.durable import sync_file, sync_folder
+from millstream.lake.fence import Logged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 Entry = TypeVar("Entry")
 
 WAITING = frozenset({"transformWithStateInPandasExec", "symmetricHashJoin"})
 """Operators that may keep a row beyond the watermark: keyed state in Python, and joins by a time
-bound. Ours tell for how long; of a join in Spark's own words nobody does."""
-
-# A file may be stamped a moment after it was listed; Spark stores whole milliseconds.
-_MTIME_SLACK_MS = 1000
+bound. Ours record for how long; a join written in Spark's own words does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,11 @@ class CheckpointLog:
         return _latest(self.path / "commits")
 
     @property
+    def logged(self) -> Logged:
+        """What it knows of its batches, to be compared with a fence."""
+        return Logged(self.query_id or "", self.committed, self.planned)
+
+    @property
     def watermark_ms(self) -> int:
         """The watermark of the last planned batch, in milliseconds since 1970; 0 before any."""
         if self.planned < 0:
@@ -65,7 +65,7 @@ class CheckpointLog:
         return self._read(self.path / "offsets" / str(batch), Offsets.parse)
 
     def brought_nothing(self, batch: int) -> bool:
-        """Whether a batch read what the one before had read, at the same watermark."""
+        """Whether a batch has the offsets and the watermark of the one before."""
         if batch < 1:
             return False
         here, before = self.offsets(batch), self.offsets(batch - 1)
@@ -83,7 +83,7 @@ class CheckpointLog:
         """Force the offsets of a batch to disk, before its output is.
 
         Spark never does: an output that survives a power cut while its offsets do not would be
-        computed anew from other offsets, under the same batch number.
+        computed again from other offsets, under the same batch number.
         """
         sync_file(self.path / "offsets" / str(batch))
         sync_folder(self.path / "offsets")
@@ -100,28 +100,6 @@ class CheckpointLog:
                 why=str(error),
                 home=str(home),
             ) from error
-
-
-def changed_files(checkpoint: Path) -> Iterator[str]:
-    """Name the files a file source has read that were replaced or truncated since.
-
-    Spark reads a path once: what is in such a file now is not read.
-    """
-    for path, read_at_ms in _files_read(checkpoint / "sources" / "0"):
-        try:
-            changed = os.stat(path).st_mtime * 1000 > read_at_ms + _MTIME_SLACK_MS
-        except FileNotFoundError:
-            continue
-        if changed:
-            yield path
-
-
-def _files_read(log: Path) -> Iterator[tuple[str, int]]:
-    for file in sorted(log.glob("[0-9]*")) if log.exists() else ():
-        # Other sources keep other things here; and entries that matter are looked at elsewhere.
-        with suppress(ValueError, KeyError, TypeError):
-            for read in parse_file_log(file.read_bytes()):
-                yield unquote(urlsplit(read.path).path), read.timestamp
 
 
 def _latest(log: Path) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from millstream.checkpoint.entry import Commit
+    from millstream.checkpoint.entry import CommitEntry
 
 _CHANGELOG, _SNAPSHOT = ".changelog", ".zip"
 
@@ -28,7 +28,7 @@ class StateFault:
     is_spare: bool = False
     """Whether the state can be loaded without the file, from an older snapshot."""
     is_harmless: bool = False
-    """Whether Spark gets along with it."""
+    """Whether Spark works with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class State:
     path: Path
     deep: bool
 
-    def faults(self, commits: Mapping[int, Commit], batch: int) -> Iterator[StateFault]:
+    def faults(self, commits: Mapping[int, CommitEntry], batch: int) -> Iterator[StateFault]:
         """Find what keeps the state that a batch has left from being loaded.
 
         Args:
@@ -56,8 +56,8 @@ class State:
     def described_wrongly(self) -> Iterator[StateFault]:
         """Find descriptions of operators that cannot be read.
 
-        Spark writes them anew where there is none at all; where some are missing, it takes the
-        others to be of another query.
+        Spark writes them again where there is none at all; where some are missing, it takes the
+        others as those of another query.
         """
         files = [o / "_metadata" / "metadata" for o in self._operators if not newest_described(o)]
         are_gone = not any(file.exists() for file in files)
@@ -155,7 +155,7 @@ def _one(names: set[str] | None) -> str:
 
 
 def _lacking(snapshot: Path, *, deep: bool) -> str:
-    """Say which of the files that a snapshot consists of is not there."""
+    """Return which file of a snapshot is missing."""
     try:
         with zipfile.ZipFile(snapshot) as opened:
             text = opened.read("metadata").decode().partition("\n")[2]
@@ -180,3 +180,14 @@ def _unreadable_operator(file: Path) -> str:
     except (ValueError, KeyError, TypeError) as error:
         return str(error)
     return ""
+
+
+def operators_with(checkpoint: Path, named: str) -> list[str]:
+    """Find operators by a name of their state, in what Spark wrote of them."""
+    found = []
+    for operator in sorted((checkpoint / "state").glob("[0-9]*")):
+        described = (file.read_bytes() for file in newest_described(operator))
+        # The names are in JSON that is text in JSON.
+        if any(named.encode() in text.replace(b"\\", b"") for text in described):
+            found.append(operator.name)
+    return found

@@ -10,12 +10,8 @@ __all__ = ["main"]
 
 
 def main() -> NoReturn:
-    """Run the command that was typed; what takes long to import is begun before all else."""
+    """Run the command that was typed; Ctrl-C ends it even while it is still being imported."""
     try:
-        if sys.argv[1:2] == ["query"] and "spark" not in sys.argv:
-            from millstream.sql import ahead
-
-            ahead.begin()
         from millstream.cli.program import main as run
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`millstream alerts`: which alerts were told to whom; to try again, and to be silent."""
+"""`millstream alerts`: list alerts and their deliveries, retry them, silence them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.cli.usage import Commands
 from millstream.errors import fault
 from millstream.loading import find_deployed
 from millstream.views import alerts as view
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
 
 _LIST = "list"
+_LISTED = 20
 _SHOWN = 12
 """How much of an id is printed; as much is enough to name one."""
 
 
 class _AlertCommands(Commands):
-    """Commands of which the first may be left out."""
+    """Commands of which `list` may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take what is no command for the app whose alerts are listed."""
+        """Read a first word that is no command as the app whose alerts are listed."""
         if not args or (args[0] not in self.commands and args[0] != "--help"):
             args.insert(0, _LIST)
         return super().parse_args(ctx, args)
@@ -39,7 +40,7 @@ class _AlertCommands(Commands):
 alerts = typer.Typer(
     name="alerts",
     cls=_AlertCommands,
-    help="List the alerts of an app; have them tried again, or be silent.",
+    help="List the alerts of an app, retry them, or silence them.",
     rich_markup_mode=None,
 )
 
@@ -56,12 +57,15 @@ def list_(  # noqa: PLR0913 - a command has the options it has
         str | None, typer.Option(metavar="STATE", help=f"Only {', '.join(STATES)}.")
     ] = None,
     alert: OneAlert = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show.")] = 20,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="How many to show [20; with --json all]."),
+    ] = None,
     home: HomeDir = None,
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """List alerts, the newest first: who was told, who waits, and why."""
+    """List alerts and their deliveries, the newest first."""
     if state is not None and state not in STATES:
         raise fault(
             "ARGUMENT_REFUSED",
@@ -70,6 +74,7 @@ def list_(  # noqa: PLR0913 - a command has the options it has
             expected=f"one of {', '.join(STATES)}",
         )
     place = _place(app, home, profile, alert)
+    limit = limit or (None if json else _LISTED)
     shown = view.AlertsView.of(place, alert=alert, state=state, limit=limit)
     print(to_json(shown)) if json else _print(shown)
 
@@ -80,18 +85,18 @@ def retry(
     *,
     alert: OneAlert = None,
     id_: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Only this one, by the beginning of its id.")
+        str, typer.Option("--id", metavar="ID", help="Only the notice whose id begins so.")
     ] = "",
     home: HomeDir = None,
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """Have dead and silenced alerts told after all, by the driver that runs or runs next."""
+    """Send dead and silenced alerts again. The running driver does it, or the next one."""
     done = view.retry(_place(app, home, profile, alert), alert=alert, id_=id_)
     if json:
         print(to_json(done))
     else:
-        print(f"  ✓ {text.counted(done.notices, 'notice')} to be tried again")
+        print(f"  ✓ {text.counted(done.notices, 'notice')} will be sent again")
 
 
 @alerts.command()
@@ -104,36 +109,36 @@ def silence(  # noqa: PLR0913 - a command has the options it has
     alert: OneAlert = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="COLUMN=VALUE", help="Only about this; repeatable."),
+        typer.Option("--key", metavar="COLUMN=VALUE", help="Only rows with this key; repeatable."),
     ] = None,
     home: HomeDir = None,
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """Have nobody told for a while; the outbox has every row all the same."""
+    """Send no alerts for a while; the outbox still gets every row."""
     length = length_of_time("--for", for_)
     about = dict(_pair(each) for each in key or ())
     place, graph = find_deployed(app, home, profile)
-    view.hold_to_alerts(graph, alert)
+    view.check_alert(graph, alert)
     if length:
-        view.hold_to_keys(graph, alert, about)
-    said = view.silence(place, alert=alert, key=about, for_s=length.total_seconds())
+        view.check_key_columns(graph, alert, about)
+    created = view.silence(place, alert=alert, key=about, for_s=length.total_seconds())
     if json:
-        print(to_json(said))
+        print(to_json(created))
     else:
-        print(f"  ✓ {_silenced(said)}" if length else "  ✓ told again from now on")
+        print(f"  ✓ {_silenced(created)}" if length else "  ✓ alerts are sent again")
 
 
 def _place(app: str | None, home: str | None, profile: str | None, alert: str | None) -> Home:
     place, graph = find_deployed(app, home, profile)
-    view.hold_to_alerts(graph, alert)
+    view.check_alert(graph, alert)
     return place
 
 
-def _pair(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _pair(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
     if not equals or not name:
-        raise fault("ARGUMENT_REFUSED", option="--key", value=given, expected="COLUMN=VALUE")
+        raise fault("ARGUMENT_REFUSED", option="--key", value=option, expected="COLUMN=VALUE")
     return name, value
 
 
@@ -143,8 +148,10 @@ def _print(shown: view.AlertsView) -> None:
         for d in shown.deliveries
     ]
     if rows:
-        text.print_table(("id", "alert", "about", "told to", "state", "tries", ""), rows)
+        text.print_table(("id", "alert", "about", "destination", "state", "tries", ""), rows)
         print()
+    if shown.left_out:
+        print(f"  … and {shown.left_out} more; --limit shows them")
     for silenced in shown.silences:
         print(f"  {_silenced(silenced)}")
     print("  " + " · ".join(f"{count} {state}" for state, count in shown.counts.items()))
@@ -162,4 +169,4 @@ def _why(shown: view.DeliveryView) -> str:
 
 def _silenced(shown: view.SilenceView) -> str:
     about = f" about {_about(shown.key)}" if shown.key else ""
-    return f"nobody is told of {shown.alert or 'any alert'}{about} until {text.moment(shown.until)}"
+    return f"{shown.alert or 'every alert'}{about} is silenced until {text.moment(shown.until)}"

@@ -16,8 +16,7 @@ from millstream.cli.option import (
     app_and_name,
     names_beginning,
 )
-from millstream.cli.query import cell
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from millstream.views.backtest import BacktestView
@@ -27,7 +26,7 @@ _LINES = 60
 
 
 class Period(StrEnum):
-    """What rows are counted by."""
+    """The period that rows are counted by."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -54,10 +53,10 @@ def backtest(  # noqa: PLR0913 - a command has the options it has
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Run one answer over all that is landed: how often it would have come, and its last rows."""
+    """Compute one dataset over all landed rows. Shows the rows per period, and the last ones."""
     from millstream.cli.quiet import open_quiet_session
     from millstream.loading import load
-    from millstream.trial.backtest import History
+    from millstream.trial.backtest import LandedHistory
     from millstream.views.backtest import BacktestView
 
     file, dataset = app_and_name(app, name)
@@ -66,13 +65,13 @@ def backtest(  # noqa: PLR0913 - a command has the options it has
     place = loaded.home(home)
     place.verify_in_use(loaded.name)
     spark = open_quiet_session(loaded.name, loaded.master(master), conf=loaded.bound.spark)
-    found = History(loaded.graph, spark, place).backtest(dataset, rows=rows, by=by, per=per)
+    found = LandedHistory(loaded.graph, spark, place).backtest(dataset, rows=rows, by=by, per=per)
     view = BacktestView.of(loaded.name, dataset, found)
     print(to_json(view)) if json else show(view)
 
 
 def show(view: BacktestView) -> None:
-    """Print what an answer would have been."""
+    """Print a backtest."""
     print(_title(view))
     if view.by is None:
         print("  it has no time that it could be counted by")
@@ -88,19 +87,19 @@ def show(view: BacktestView) -> None:
             print(f"  and {text.counted(left, view.per)} before")
     if view.sample.rows:
         print(f"\n  the last {text.counted(len(view.sample.rows), 'row')}:")
-        cells = [[cell(value) for value in row] for row in view.sample.rows]
+        cells = [[text.cell(value) for value in row] for row in view.sample.rows]
         text.print_table(view.sample.columns, cells)
 
 
 def _title(view: BacktestView) -> str:
-    told = f"{view.name}: {text.counted(view.rows, 'row')}"
+    title = f"{view.name}: {text.counted(view.rows, 'row')}"
     if view.since and view.until:
-        told += f" over {text.moment(view.since)} to {text.moment(view.until)}"
+        title += f" over {text.moment(view.since)} to {text.moment(view.until)}"
     if view.a_day is not None and view.rows:
-        told += f", {text.rate(view.a_day)} a day"
+        title += f", {text.rate(view.a_day)} a day"
     if view.periods:
-        told += f", in {text.counted(len(view.periods), view.per)}"
-    return told
+        title += f", in {text.counted(len(view.periods), view.per)}"
+    return title
 
 
 def _begins(at: object, per: str) -> str:

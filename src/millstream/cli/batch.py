@@ -15,8 +15,8 @@ from millstream.cli.text import print_table
 from millstream.errors import fault, listed
 from millstream.lake.home import Home
 from millstream.loading import load
+from millstream.views.json_text import to_json
 from millstream.views.report import BatchView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def batch(  # noqa: PLR0913 - a command has the options it has
 
 
 def show(view: BatchView) -> None:
-    """Print what was computed, and how the stream's tables stand to it."""
+    """Print what was computed, and how the stream's tables compare with it."""
     if view.compared:
         columns = ("table", "verdict", "equal", "missing", "extra", "waiting")
         rows = [
@@ -75,7 +75,7 @@ def show(view: BatchView) -> None:
 
 @contextmanager
 def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
-    """Choose where the answers go: where the user says, beside the home, or nowhere for long."""
+    """Choose where the answers go: where the user says, beside the home, or a temporary folder."""
     from tempfile import TemporaryDirectory
 
     if into is not None:

@@ -8,10 +8,10 @@ import typer
 
 from millstream.check import faults as find_faults, warnings as find_warnings
 from millstream.cli.option import DEFAULT_FILE, AppFile, Json, Master, ProfileName, When
-from millstream.cli.text import MORE, counted, told
+from millstream.cli.text import MORE, counted, format_fault
 from millstream.loading import load
+from millstream.views.json_text import to_json
 from millstream.views.report import CheckView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +46,9 @@ def check(
 def show(view: CheckView) -> None:
     """Print what a check found."""
     for fault in view.faults:
-        print(told(fault), end="\n\n")
+        print(format_fault(fault), end="\n\n")
     for warning in view.warnings:
-        print(f"! {told(warning)}", end="\n\n")
+        print(f"! {format_fault(warning)}", end="\n\n")
     found = counted(len(view.faults), "fault")
     print(f"✗ {view.app.name}: {found}{MORE}" if view.faults else f"✓ {view.app}")
     if view.warnings and not view.faults:

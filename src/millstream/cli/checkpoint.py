@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,16 +12,21 @@ from millstream.cli.option import DEFAULT_FILE, AppFile, AppIfAny, HomeDir, Json
 from millstream.cli.text import counted, print_table
 from millstream.cli.usage import Commands
 from millstream.loading import find_home, load
+from millstream.views.json_text import to_json
 from millstream.views.report import CheckpointsView, RepairView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from millstream.checkpoint import Finding
+    from millstream.lake.home import Home
+    from millstream.repair.mend import Remedy
+    from millstream.repair.repair import Repair
 
 checkpoint = typer.Typer(
     name="checkpoint",
     cls=Commands,
-    help="Look for damage in Spark's checkpoints, and repair it.",
+    help="Check Spark's checkpoints, repair them, or have answers computed again.",
     rich_markup_mode=None,
 )
 
@@ -33,7 +39,7 @@ def inspect(
     home: HomeDir = None,
     json: Json = False,
 ) -> None:
-    """Look for damage; exit 3 if there is any that a run would stumble over."""
+    """Check for damage; exit 3 if there is any that would stop a run."""
     from millstream.checkpoint.health import examine
 
     place = find_home(app, home, profile)
@@ -53,28 +59,61 @@ def repair(
     profile: ProfileName = None,
     home: HomeDir = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Let tables be moved aside and computed again.")
+        bool, typer.Option("--yes", help="Allow tables to be moved away and computed again.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Go back to the last batch that is whole; what is removed is kept in the home."""
+    """Go back to the last complete batch. Removed files are kept in the home."""
     from millstream.repair import repair as work
 
     loaded = load(app, profile)
     place = loaded.home(home)
     place.verify_in_use(loaded.name)
     remedies = work.prescribe(loaded.graph, place)
-    view = RepairView.of(place, remedies)
+    do = partial(work.repair, loaded.graph, place, agreed=yes)
+    _repaired(place, remedies, do, yes=yes, json=json)
+
+
+@checkpoint.command()
+def rebuild(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A table, an alert or a serve.")],
+    app: AppFile = DEFAULT_FILE,
+    *,
+    profile: ProfileName = None,
+    home: HomeDir = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Allow tables to be moved away and computed again.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Have an answer, and all made from it, computed again. The old ones are kept in the home."""
+    from millstream.repair import repair as work
+
+    loaded = load(app, profile)
+    place = loaded.home(home)
+    place.verify_in_use(loaded.name)
+    remedies = work.prescribe_rebuild(loaded.graph, place, name)
+    do = partial(work.rebuild, loaded.graph, place, name, agreed=yes)
+    _repaired(place, remedies, do, yes=yes, json=json)
+
+
+def _repaired(
+    home: Home, remedies: tuple[Remedy, ...], do: Callable[[], Repair], *, yes: bool, json: bool
+) -> None:
+    """Do what is agreed to, and show what was done, or would be."""
+    from millstream.repair.repair import check_agreement
+
+    view = RepairView.of(home, remedies)
     agreed = yes or not any(remedy.tables for remedy in remedies)
     if agreed:
-        done = work.repair(loaded.graph, place, agreed=yes)
+        done = do()
         aside = str(done.aside) if done.aside else None
-        view = replace(RepairView.of(place, done.remedies), is_done=True, aside=aside)
+        view = replace(RepairView.of(home, done.remedies), is_done=True, aside=aside)
     if json:
         print(to_json(view))
     else:
         show_repair(view)
-    work.hold_to_agreement(remedies, agreed=agreed)
+    check_agreement(remedies, agreed=agreed)
 
 
 def show(view: CheckpointsView) -> None:

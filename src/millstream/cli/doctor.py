@@ -12,8 +12,8 @@ from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.loading import load
 from millstream.settings import resolve_home, resolve_master
+from millstream.views.json_text import to_json
 from millstream.views.report import DoctorView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,10 @@ _SIGNS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
 def doctor(
     app: Annotated[
-        str | None, typer.Argument(metavar="[APP]", help="The app file; else only the machine.")
+        str | None,
+        typer.Argument(
+            metavar="[APP]", help="The app file; without it, only the machine is checked."
+        ),
     ] = None,
     *,
     profile: ProfileName = None,
@@ -33,7 +36,7 @@ def doctor(
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Look for what would keep an app from running; exit 3 if there is anything."""
+    """Check what an app needs to run; exit 3 if anything is missing."""
     chosen = app or (DEFAULT_FILE if Path(DEFAULT_FILE).exists() else None)
     view = DoctorView(tuple(_diagnoses(chosen, profile, home, master)))
     if json:
@@ -44,7 +47,7 @@ def doctor(
 
 
 def show(view: DoctorView) -> None:
-    """Print how everything is."""
+    """Print the checks."""
     width = max(len(diagnosis.subject) for diagnosis in view.diagnoses)
     for diagnosis in view.diagnoses:
         print(f"{_SIGNS[diagnosis.state]} {diagnosis.subject:<{width}}  {diagnosis.what}")

@@ -9,8 +9,8 @@ import typer
 from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
 from millstream.cli.text import is_terminal
 from millstream.errors import catalogue
+from millstream.views.json_text import to_json
 from millstream.views.report import ErrorView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="The word in brackets, in any case.")
+        str | None,
+        typer.Argument(metavar="[CODE]", help="The word in brackets, upper or lower case."),
     ] = None,
     *,
     json: Json = False,
 ) -> None:
-    """Tell what an error means and how to fix it; without a code, list them all."""
+    """Explain an error and how to fix it. Without a code, list them all."""
     if code is None:
         _list(json=json)
         return

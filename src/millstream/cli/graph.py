@@ -1,4 +1,4 @@
-"""`millstream graph`: the datasets of an app and who reads whom."""
+"""`millstream graph`: the datasets of an app and what each reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph(
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """Draw the datasets of an app and who reads whom."""
+    """Draw the datasets of an app and what each reads."""
     from millstream.views.graph import GraphView
 
     write = _writer("json" if json else form)
@@ -38,7 +38,7 @@ def graph(
 
 def _writer(form: str) -> Callable[[GraphView], str]:
     from millstream.views import drawing
-    from millstream.views.shape import to_json
+    from millstream.views.json_text import to_json
 
     writers: dict[str, Callable[[GraphView], str]] = {
         "text": drawing.to_text,

@@ -10,9 +10,9 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     Json,
     ProfileName,
 )
-from millstream.cli.text import print_table
+from millstream.cli.text import counted, print_table
+from millstream.views.json_text import to_json
 from millstream.views.report import LedgerView
-from millstream.views.shape import to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
@@ -35,7 +35,7 @@ def ledger(
     home: HomeDir = None,
     json: Json = False,
 ) -> None:
-    """Show what became of every row: read, judged, written or set aside."""
+    """Show what became of every row: read, written or quarantined."""
     from millstream.loading import find_home
 
     view = read(find_home(app, home, profile))
@@ -65,6 +65,16 @@ def show(view: LedgerView) -> None:
             print()
         print_table(head, rows)
     print()
+    for entry in view.sources:
+        if entry.blank:
+            print(f"  · {entry.name}: {counted(entry.blank, 'blank line')}, which are no rows")
+        if entry.bent:
+            print(
+                f"  · {entry.name}: {counted(entry.bent, 'row')} read leniently; _bent says where"
+            )
+        if entry.unreadable:
+            set_aside = counted(entry.unreadable, "file")
+            print(f"  ! {entry.name}: {set_aside} set aside; `millstream files` says why")
     for name, trouble in view.troubles.items():
         print(f"  ✗ {name} {_TROUBLES[trouble.state]}: [{trouble.code}] {trouble.what}")
     balance = _balance(balanced=view.is_balanced) if view.is_complete else "✗ NOT COMPLETE"

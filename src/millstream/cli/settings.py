@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, ProfileName
-from millstream.cli.text import print_table, told
+from millstream.cli.text import format_fault, print_table
 from millstream.loading import load
+from millstream.views.json_text import to_json
 from millstream.views.report import SettingsView
-from millstream.views.shape import to_json
 
 
 def settings(
@@ -25,7 +25,7 @@ def settings(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show every setting and where it came from; exit 1 if any is wrong."""
+    """Show every setting and where it came from. Exit code 1 if any is wrong."""
     if schema:
         show_schema()
         return
@@ -43,13 +43,13 @@ def show(view: SettingsView) -> None:
     rows = [[setting.name, setting.origin, setting.value] for setting in view.settings]
     print_table(("setting", "origin", "value"), rows)
     for fault in view.faults:
-        print(f"\n{told(fault)}")
+        print(f"\n{format_fault(fault)}")
 
 
 def show_schema() -> None:
     """Print the JSON Schema of millstream.toml."""
     import json
 
-    from millstream.bind.document import json_schema
+    from millstream.bind.toml_reference import json_schema
 
     print(json.dumps(json_schema(), indent=2))

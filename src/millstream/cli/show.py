@@ -15,15 +15,14 @@ from millstream.cli.option import (
     ProfileName,
     names_beginning,
 )
-from millstream.cli.query import cell
 from millstream.cli.settings import settings as print_settings
 from millstream.errors import fault
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.views.shown import DeclaredView, ShownView
+    from millstream.views.dataset_detail import DeclaredView, ShownView
     from millstream.views.status import StandingView
 
 
@@ -35,7 +34,7 @@ def show(  # noqa: PLR0913 - a command has the options it has
     app: AppIfAny = None,
     *,
     settings: Annotated[
-        bool, typer.Option("--settings", help="Show the settings of APP; no NAME then.")
+        bool, typer.Option("--settings", help="Show the settings of APP, without NAME.")
     ] = False,
     rows: Annotated[int, typer.Option(min=0, metavar="N", help="How many rows to show.")] = 5,
     home: HomeDir = None,
@@ -44,7 +43,7 @@ def show(  # noqa: PLR0913 - a command has the options it has
 ) -> None:
     """Show one dataset: declaration, schema, versions and some rows."""
     from millstream.loading import find_deployed
-    from millstream.views.shown import ShownView
+    from millstream.views.dataset_detail import ShownView
 
     if settings:
         if app is not None:
@@ -79,7 +78,9 @@ def print_dataset(view: ShownView) -> None:
         )
     if view.sample:
         print()
-        text.print_table(view.sample.columns, [[cell(v) for v in row] for row in view.sample.rows])
+        text.print_table(
+            view.sample.columns, [[text.cell(v) for v in row] for row in view.sample.rows]
+        )
 
 
 def _title(view: ShownView) -> str:
@@ -105,7 +106,8 @@ def _options(declared: DeclaredView) -> Iterator[tuple[str, str]]:
     if declared.event_time:
         idle = f", idle after {declared.idle}" if declared.idle else ""
         watermark = declared.watermark or text.NOTHING
-        yield "event time", f"{declared.event_time}, watermark {watermark}{idle}"
+        computed = f" = {declared.event_time_from}" if declared.event_time_from else ""
+        yield "event time", f"{declared.event_time}{computed}, watermark {watermark}{idle}"
     if declared.partition_by:
         yield "partitions", ", ".join(declared.partition_by)
     for name, rule in declared.rules.items():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from millstream.cli.answer import show
 from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     AppFile,
     HomeDir,
@@ -13,10 +14,9 @@ from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
     Master,
     ProfileName,
 )
-from millstream.cli.query import show
 from millstream.errors import fault
 from millstream.loading import load
-from millstream.views.shape import AnswerView, to_json
+from millstream.views.json_text import AnswerView, to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ def state(  # noqa: PLR0913 - a command has the options it has
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Show what a function keeps of each key, as its last batch left it; also while it runs."""
+    """Show the state of each key of a function. As of its last batch; also while it runs."""
     from millstream.build.states import read_state
     from millstream.cli.quiet import open_quiet_session
 
@@ -53,13 +53,13 @@ def state(  # noqa: PLR0913 - a command has the options it has
 def _answer(found: DataFrame, where: str | None, rows: int) -> AnswerView:
     from pyspark.errors import PySparkException
 
-    from millstream.spark.words import words_of
+    from millstream.spark.message import message_of
 
     try:
         chosen = found.where(where) if where else found
         taken = [tuple(row) for row in chosen.limit(rows).collect()]
     except PySparkException as error:
-        expected = f"a condition on {', '.join(found.columns)}: {words_of(error)}"
+        expected = f"a condition on {', '.join(found.columns)}: {message_of(error)}"
         raise fault(
             "ARGUMENT_REFUSED", option="--where", value=where or "", expected=expected
         ) from error

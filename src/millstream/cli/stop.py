@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
@@ -18,13 +18,13 @@ def stop(
     app: AppIfAny = None,
     *,
     wait: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to wait for its batch.")
+        str, typer.Option(metavar="TIME", help="How long to wait for the running batch.")
     ] = "60s",
     home: HomeDir = None,
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """Ask the running driver to finish its batch and stop, and wait for it."""
+    """Ask the running driver to stop. It finishes its batch; the command waits for it."""
     from millstream.loading import find_home
 
     view = ask(find_home(app, home, profile), wait)

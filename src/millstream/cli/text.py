@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from millstream.errors import MillstreamError
-    from millstream.views.shape import FaultView
+    from millstream.views.json_text import FaultView
 
 NOTHING = "-"
 MORE = "\n  more: millstream explain CODE"
 _MARGIN = "  "
+_TO = " – "  # noqa: RUF001 - a dash, as between two times
 _NUMBER = re.compile(r"-?[\d ]*\d(\.\d+)?(e[+-]?\d+)?( m?s)?")
 
 
@@ -37,24 +38,24 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     right = numeric(columns, rows)
-    told = []
+    aligned_lines = []
     for line in lines:
         cells = (
             text.rjust(width) if i in right else text.ljust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         )
-        told.append((_MARGIN + _MARGIN.join(cells)).rstrip())
-    return told
+        aligned_lines.append((_MARGIN + _MARGIN.join(cells)).rstrip())
+    return aligned_lines
 
 
 def numeric(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> set[int]:
-    """Say which columns hold numbers, with or without a unit."""
+    """Return which columns hold numbers, with or without a unit."""
     return {
         i
         for i in range(len(columns))
         if rows
         and all(row[i] == NOTHING or row[i][:1].isdigit() for row in rows)
-        # A moment is no number.
+        # A timestamp is no number.
         and not any(":" in row[i] or row[i].count("-") > 1 for row in rows)
     }
 
@@ -87,12 +88,61 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("\n".join(aligned(columns, rows)))
 
 
+def cell(value: Any) -> str:
+    """Write one value of a row, as Spark shows it; a window as from when to when.
+
+    >>> cell(None), cell(True), cell({"a": [1, None], "b": "x"})
+    ('NULL', 'true', '{a: [1, NULL], b: x}')
+    >>> cell(datetime(2026, 1, 31, 12, 0, 0, 500000, tzinfo=UTC))
+    '2026-01-31 12:00:00.5'
+    >>> hours = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in (10, 11)]
+    >>> print(cell({"start": hours[0], "end": hours[1]}).replace(_TO, " to "))
+    2013-01-01 10:00 to 11:00
+    """
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, dict):
+        return _struct(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(cell(item) for item in value)}]"
+    return _scalar(value)
+
+
+def _struct(value: dict[str, Any]) -> str:
+    match value:
+        case {"start": datetime() as start, "end": datetime() as end, **rest} if not rest:
+            return f"{_short(start)}{_TO}{_short(end).removeprefix(f'{start:%Y-%m-%d} ')}"
+    return f"{{{', '.join(f'{cell(key)}: {cell(item)}' for key, item in value.items())}}}"
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return _full(value)
+        case bytes() | bytearray():
+            return f"X'{value.hex().upper()}'"
+    return str(value)
+
+
+def _full(at: datetime) -> str:
+    at = at.astimezone(UTC) if at.tzinfo else at
+    return f"{at:%Y-%m-%d %H:%M:%S}{f'.{at:%f}'.rstrip('0') if at.microsecond else ''}"
+
+
+def _short(at: datetime) -> str:
+    return _full(at).removesuffix(":00")
+
+
 def report_line(subject: str, fact: str) -> str:
     """Write a step of the start-up."""
     return f"{'…' if fact.startswith('fetch') else '✓'} {subject:<9} {fact}"
 
 
-def told(fault: FaultView) -> str:
+def format_fault(fault: FaultView) -> str:
     """Write a fault as errors are written everywhere."""
     place = f"\n  at:  {fault.file}:{fault.line}" if fault.file else ""
     return f"[{fault.code}] {fault.what}{place}\n  fix: {fault.fix}"
@@ -133,6 +183,18 @@ def rate(per_second: float | None) -> str:
     return f"{per_second:.1f}" if 0 < per_second < 10 else grouped(per_second)
 
 
+def size(length: float) -> str:
+    """Write a number of bytes.
+
+    >>> size(999), size(1_540_000), size(-2_000)
+    ('999 B', '1.5 MB', '-2.0 kB')
+    """
+    for unit, one in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(length) >= one:
+            return f"{length / one:.1f} {unit}"
+    return f"{length:.0f} B"
+
+
 def took(milliseconds: int | None) -> str:
     """Write how long a batch took.
 
@@ -165,7 +227,7 @@ def exact_moment(at: datetime) -> str:
 
 
 def verdicts(counts: Mapping[str, int]) -> str:
-    """Write what was set aside.
+    """Write how many rows were quarantined, by verdict.
 
     >>> verdicts({"late": 4, "malformed": 2}), verdicts({})
     ('4 late · 2 malformed', 'ok')

@@ -1,4 +1,4 @@
-"""Words that were typed wrongly, told as every other error is."""
+"""Errors of the command line parser, as errors with a code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARSER_ERROR = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """Commands of which a mistyped one is answered with the nearest."""
+    """A group of commands that suggests the nearest one for a typo."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was typed."""
@@ -34,12 +34,12 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def mistyped(error: Exception) -> MillstreamError | None:
-    """Tell what the parser refused in our words; None if it was not the parser."""
-    return _told(error) if isinstance(error, _PARSER_ERROR) else None
+def parser_error(error: Exception) -> MillstreamError | None:
+    """Return the error for what the parser refused; None if it was not the parser."""
+    return _usage_error(error) if isinstance(error, _PARSER_ERROR) else None
 
 
-def _told(error: Any) -> MillstreamError:
+def _usage_error(error: Any) -> MillstreamError:
     command = error.ctx.command_path if error.ctx else "millstream"
     if type(error).__name__ == "NoSuchOption":
         options = [word for param in error.ctx.command.params for word in param.opts]

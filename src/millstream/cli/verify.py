@@ -12,7 +12,7 @@ from millstream.cli.option import DEFAULT_FILE, AppFile, HomeDir, Json, Master, 
 from millstream.cli.text import counted, print_table
 from millstream.errors import fault
 from millstream.loading import load
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from millstream.app import App
@@ -29,11 +29,11 @@ def verify(  # noqa: PLR0913 - a command has the options it has
     records: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many records of each source to use.")
     ] = 30,
-    seed: Annotated[int, typer.Option(help="Chooses the runs.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed that the runs are drawn from.")] = 0,
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Prove that batch = stream = replay: other orders, other batches, crashes, restarts."""
+    """Prove that batch = stream = replay. Tries other orders, other batches, crashes, restarts."""
     loaded = load(app, profile)
     loaded.raise_faults(places=False)
     proof = _proved(loaded, loaded.home(home), loaded.master(master), (runs, records, seed))

@@ -17,7 +17,7 @@ from millstream.cli.option import (
     names_beginning,
 )
 from millstream.model.duration import to_text
-from millstream.views.shape import to_json
+from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def why(
     profile: ProfileName = None,
     json: Json = False,
 ) -> None:
-    """Say what a dataset waits for: which source holds it, which window closes when."""
+    """Show what a dataset waits for. Names the source that holds it, and when windows close."""
     from millstream.loading import find_deployed
     from millstream.views.why import WhyView
 
@@ -51,13 +51,17 @@ def why(
 
 def show(view: WhyView) -> None:
     """Print what a dataset waits for."""
-    print(f"{_title(view)}\n")
-    for line in _reasons(view):
-        print(f"  {line}")
+    print("\n".join(lines(view)))
     if view.sources:
         print()
         columns = ("source", "complete to", "greatest event", "rows came", "watermark", "idle")
         text.print_table(columns, [_source(source, view.now) for source in view.sources])
+
+
+def lines(view: WhyView) -> Iterator[str]:
+    """Return what a dataset waits for, in words."""
+    yield from (_title(view), "")
+    yield from (f"  {line}" for line in _reasons(view))
 
 
 def _title(view: WhyView) -> str:
@@ -77,40 +81,42 @@ def _reasons(view: WhyView) -> Iterator[str]:
     for closing in view.closing:
         yield from _closing(closing, view)
     if view.kind == "table" and view.complete_to is None and view.state == "ran" and holder:
-        yield "up to when it is complete is not known: a join, or keyed state, does not tell"
+        yield "up to when it is complete is not known: a join, or keyed state, does not report it"
 
 
 def _timeless(view: WhyView) -> Iterator[str]:
     for source in view.sources:
         yield f"{source.name} is live: nothing is stored of how far it is"
     for name in view.timeless:
-        yield f"{name} has no event time: its rows are given as they come, and none is final"
+        yield f"{name} has no event time: its rows are passed on as they arrive, and none is final"
 
 
 def _held(view: WhyView, holder: SourceTimeView) -> str:
     if holder.complete_to is None:
         if holder.state == "never ran":
-            return f"{holder.name} has given no row yet"
+            return f"{holder.name} has no row yet"
         return f"{holder.name} is complete to no moment yet: too few rows have come"
     by = "its clock" if holder.quiet_since else "its rows"
-    told = f"{holder.name} is complete to {text.moment(holder.complete_to)} by {by}"
+    complete = f"{holder.name} is complete to {text.moment(holder.complete_to)} by {by}"
     if view.name == holder.name:
-        return told
+        return complete
     others = len(view.sources) - 1
-    return f"{told}{', less than the others' if others else ''}: that holds the watermark"
+    return f"{complete}{', less than the others' if others else ''}: that holds the watermark"
 
 
 def _closing(closing: ClosingView, view: WhyView) -> Iterator[str]:
     if closing.kind == "window":
         window = f"the window of {to_text(closing.length)} that ends at {text.moment(closing.ends)}"
-        told = f"{window} {'comes' if view.mode == 'append' else 'is final'}"
+        result = f"{window} {'comes' if view.mode == 'append' else 'is final'}"
     else:
-        yield f"a row waits up to {to_text(closing.length)} of event time for what may follow it"
-        told = f"what began by {text.moment(closing.ends - closing.length)} is final"
+        # A join waits for a millisecond longer than its bound.
+        waits = max(closing.length - closing.length % _SECOND, min(closing.length, _SECOND))
+        yield f"a row waits up to {to_text(waits)} of event time for what may follow it"
+        result = f"what began by {text.moment(closing.ends - closing.length)} is final"
     needs = text.exact_moment(closing.needs)
-    yield f"{told} when {view.held_by} gives an event of {needs} or later"
+    yield f"{result} when {view.held_by} gives an event of {needs} or later"
     if closing.by_rows_at is None:
-        yield "  when that is cannot be told: it takes two batches to know its speed"
+        yield "  when is not known: it takes two batches to know its speed"
     elif closing.by_rows_at >= view.now:
         in_time = _about(closing.by_rows_at - view.now)
         yield f"  at its speed of late: about {text.moment(closing.by_rows_at)}, in {in_time}"
@@ -121,7 +127,7 @@ def _closing(closing: ClosingView, view: WhyView) -> Iterator[str]:
         yield f"  without one, by the clock, at {text.moment(closing.by_clock_at)}"
     elif view.advised_idle is not None:
         hint = f'idle="{view.advised_idle}" on {view.held_by}'
-        yield f"  {hint} lets the clock go on without its rows"
+        yield f"  {hint} lets the clock advance without its rows"
 
 
 def _source(source: SourceTimeView, now: datetime) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
-from millstream.console.answer import answer
+from millstream.console.response import response
 from millstream.errors import fault
 from millstream.serve.sink import readable_sinks
 from millstream.views.served import ServedView
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.serve.lookup import Lookups
 
-ADDRESSES = ("/api/served", "/api/get/NAME?COLUMN=VALUE")
-
 
 def routes(graph: Graph, lookups: Lookups) -> APIRouter:
-    """Give the routes of look-ups; each request has a thread of its own while it is answered."""
+    """Return the routes of look-ups; each request has a thread of its own while it is answered."""
     router = APIRouter(prefix="/api")
 
     @router.api_route("/served", methods=["GET", "HEAD"])
     def served() -> Response:
-        return answer([ServedView.of(name, graph, lookups) for name in readable_sinks(graph)])
+        return response([ServedView.of(name, graph, lookups) for name in readable_sinks(graph)])
 
     @router.api_route("/get/{dataset}", methods=["GET", "HEAD"])
     def get(dataset: str, request: Request) -> Response:
@@ -36,6 +34,6 @@ def routes(graph: Graph, lookups: Lookups) -> APIRouter:
                 dataset=dataset,
                 key=", ".join((f"{column}={value!r}" for column, value in key)),
             )
-        return answer(row)
+        return response(row)
 
     return router

@@ -10,9 +10,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
-from millstream.declare.cell import place_of
+from millstream.declare.event_time import event_time_of
+from millstream.declare.notebook import place_of
 from millstream.errors import Location, closest, fault, listed
-from millstream.memo import remembered
 from millstream.model.dataset import (
     Alert,
     Connector,
@@ -26,13 +26,15 @@ from millstream.model.dataset import (
     View,
 )
 from millstream.model.destination import Destination
+from millstream.model.objective import OBJECTIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
     from sqlglot import Token, exp
     from sqlglot.errors import SqlglotError
+
+    from millstream.model.spark_types import DataFrame
 
 _NAMING = threading.Lock()
 """A session has one frame by each name, and recomputed tables are answered in threads."""
@@ -40,19 +42,19 @@ _UNCLOSED = re.compile(r"(Missing .+) from \d+:(\d+)")
 
 
 def location_of(function: Callable[..., Any]) -> Location:
-    """Say where a function stands."""
+    """Return the location of a function."""
     code = inspect.unwrap(function).__code__
     return Location(place_of(code.co_filename), code.co_firstlineno)
 
 
 def location_of_caller(depth: int = 2) -> Location:
-    """Say which line called the function that calls this one."""
+    """Return the line that called the caller of this function."""
     frame = sys._getframe(depth)
     return Location(place_of(frame.f_code.co_filename), frame.f_lineno)
 
 
 def inputs_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Name the datasets a function reads: its parameters.
+    """List the datasets a function reads: its parameters.
 
     >>> def clean(readings, devices): ...
     >>> inputs_of(clean)
@@ -62,10 +64,10 @@ def inputs_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 class SourceOptions(TypedDict, total=False):
-    """What can be said of a source, besides its connector."""
+    """The options of a source, besides its connector."""
 
     name: str
-    event_time: str
+    event_time: str | Mapping[str, str]
     watermark: str
     future: str
     late: Literal["keep", "fail"]
@@ -74,16 +76,22 @@ class SourceOptions(TypedDict, total=False):
     expect: Mapping[str, str]
     evolve: bool
     trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
+    keep: str
+    keep_versions: str
 
 
 class ViewOptions(TypedDict, total=False):
-    """What can be said of a view, besides its query."""
+    """The options of a view, besides its query."""
 
     name: str
 
 
 class TableOptions(TypedDict, total=False):
-    """What can be said of a table, besides its query."""
+    """The options of a table, besides its query."""
 
     name: str
     mode: Mode
@@ -93,19 +101,29 @@ class TableOptions(TypedDict, total=False):
     on_violation: OnViolation
     evolve: bool
     trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
+    keep_quarantined: str
+    keep_versions: str
 
 
 class ServeOptions(TypedDict, total=False):
-    """What can be said of a served answer, besides its query."""
+    """The options of a served answer, besides its query."""
 
     to: Required[Sink | Sequence[Sink]]
     name: str
     mode: Mode
     trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
 
 
 class AlertOptions(TypedDict, total=False):
-    """What can be said of an alert, besides its query."""
+    """The options of an alert, besides its query."""
 
     to: Required[Destination | Sequence[Destination]]
     name: str
@@ -114,6 +132,12 @@ class AlertOptions(TypedDict, total=False):
     event_time: str
     retry_for: str
     trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
+    keep: str
+    keep_versions: str
 
 
 def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
@@ -124,23 +148,39 @@ def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
         NOT_A_CONNECTOR: It returns something else.
         UNKNOWN_OPTION: An option does not exist.
     """
-    at, given = location_of(function), dict[str, Any](options)
-    name = str(given.pop("name", function.__name__))
-    _refuse_unknown(given, SourceOptions, dataset=name, at=at)
+    at, own = location_of(function), dict[str, Any](options)
+    name = str(own.pop("name", function.__name__))
+    _refuse_unknown(own, SourceOptions, dataset=name, at=at)
     if parameters := inputs_of(function):
         raise fault("SOURCE_PARAMETERS", at=at, source=name, parameters=", ".join(parameters))
     connector = function()
     if not isinstance(connector, Connector):
         raise fault("NOT_A_CONNECTOR", at=at, source=name, got=described(connector))
-    return connected_source(name, connector, at, given)
+    return connected_source(name, connector, at, own)
 
 
 def connected_source(
     name: str, connector: Connector, at: Location, options: Mapping[str, Any]
 ) -> Source:
-    """Make a source of a connector."""
-    expect = Expectations(dict(options.get("expect", {})))
-    return Source(name=name, connector=connector, at=at, **{**options, "expect": expect})
+    """Make a source of a connector.
+
+    Raises:
+        EVENT_TIME_EXPRESSION: The event time is neither a text nor one name with its expression.
+    """
+    changed: dict[str, Any] = {"expect": Expectations(dict(options.get("expect", {})))}
+    try:
+        column, expression = event_time_of(options.get("event_time"), connector)
+    except ValueError as error:
+        raise fault(
+            "EVENT_TIME_EXPRESSION",
+            at=at,
+            source=name,
+            expression=options["event_time"],
+            why=str(error),
+            instead='give event_time="…", or one name with its expression, {"at": "…"}',
+        ) from None
+    changed |= {"event_time": column, "event_time_from": expression}
+    return Source(name=name, connector=connector, at=at, **{**options, **changed})
 
 
 def table_of(function: Callable[..., object], options: TableOptions) -> Table:
@@ -160,42 +200,87 @@ def serve_of(function: Callable[..., object], options: ServeOptions) -> Serve:
         NOT_A_SINK: It is served to something else.
         UNKNOWN_OPTION: An option does not exist.
     """
-    name, at = options.get("name", function.__name__), location_of(function)
+    name = options.get("name", function.__name__)
+    return built_serve(name, function, inputs_of(function), location_of(function), options)
+
+
+def built_serve(
+    name: str,
+    build: Callable[..., object],
+    reads: tuple[str, ...],
+    at: Location,
+    options: ServeOptions,
+) -> Serve:
+    """Make a served answer of whatever builds it.
+
+    Raises:
+        NOT_A_SINK: It is served to something else.
+        UNKNOWN_OPTION: An option does not exist.
+    """
     _refuse_unknown(options, ServeOptions, dataset=name, at=at)
-    given: object = options.get("to", ())
-    sinks = tuple(given) if isinstance(given, list | tuple) else (given,)
+    to: object = options.get("to", ())
+    sinks = tuple(to) if isinstance(to, list | tuple) else (to,)
     for sink in sinks or (None,):
         if not isinstance(sink, Sink):
             raise fault("NOT_A_SINK", at=at, serve=name, got=described(sink))
-    mode, trigger = options.get("mode"), options.get("trigger")
-    return Serve(name, inputs_of(function), function, at, sinks, mode=mode, trigger=trigger)
+    return Serve(
+        name,
+        reads,
+        build,
+        at,
+        sinks,
+        mode=options.get("mode"),
+        trigger=options.get("trigger"),
+        batch=options.get("batch"),
+        **_objectives(options),
+    )
 
 
 def alert_of(function: Callable[..., object], options: AlertOptions) -> Alert:
     """Make an alert of a function from DataFrames to a DataFrame.
 
     Raises:
-        NOT_A_DESTINATION: It is told to something else.
+        NOT_A_DESTINATION: It is sent to something else.
         UNKNOWN_OPTION: An option does not exist.
     """
-    name, at = options.get("name", function.__name__), location_of(function)
+    name = options.get("name", function.__name__)
+    return built_alert(name, function, inputs_of(function), location_of(function), options)
+
+
+def built_alert(
+    name: str,
+    build: Callable[..., object],
+    reads: tuple[str, ...],
+    at: Location,
+    options: AlertOptions,
+) -> Alert:
+    """Make an alert of whatever builds its rows.
+
+    Raises:
+        NOT_A_DESTINATION: It is sent to something else.
+        UNKNOWN_OPTION: An option does not exist.
+    """
     _refuse_unknown(options, AlertOptions, dataset=name, at=at)
-    given: object = options.get("to", ())
-    to = tuple(given) if isinstance(given, list | tuple) else (given,)
-    for destination in to or (None,):
+    to: object = options.get("to", ())
+    destinations = tuple(to) if isinstance(to, list | tuple) else (to,)
+    for destination in destinations or (None,):
         if not isinstance(destination, Destination):
             raise fault("NOT_A_DESTINATION", at=at, alert=name, got=described(destination))
     return Alert(
         name,
-        inputs_of(function),
-        function,
+        reads,
+        build,
         at,
         key=_names(options.get("key", ())),
         trigger=options.get("trigger"),
-        to=to,
+        batch=options.get("batch"),
+        to=destinations,
         cooldown=options.get("cooldown"),
         event_time=options.get("event_time"),
         retry_for=options.get("retry_for", "1 day"),
+        **_objectives(options),
+        keep=options.get("keep"),
+        keep_versions=options.get("keep_versions"),
     )
 
 
@@ -257,11 +342,19 @@ def built_table(
         ),
         evolve=options.get("evolve", False),
         trigger=options.get("trigger"),
+        batch=options.get("batch"),
+        **_objectives(options),
+        keep_quarantined=options.get("keep_quarantined"),
+        keep_versions=options.get("keep_versions"),
     )
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _objectives(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in OBJECTIVES if name in options}
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _refuse_unknown(
@@ -287,7 +380,7 @@ class SqlFunction:
     query: str
     reads: tuple[str, ...]
     place: Callable[[int], Location]
-    """Says where a line of the query stands."""
+    """Returns the location of a line of the query."""
 
     @staticmethod
     def of(query: str, *, dataset: str, place: Callable[[int], Location]) -> SqlFunction:
@@ -299,7 +392,7 @@ class SqlFunction:
         return SqlFunction(query, tuple(sql_inputs(query, dataset=dataset, place=place)), place)
 
     def __call__(self, *frames: DataFrame) -> DataFrame:
-        """Give the answer to the query."""
+        """Run the query on DataFrames."""
         spark = frames[0].sparkSession
         with _NAMING:
             for name, frame in zip(self.reads, frames, strict=True):
@@ -311,17 +404,17 @@ class SqlFunction:
                     spark.catalog.dropTempView(name)
 
     def place_of(self, offset: int) -> Location:
-        """Say where a character of the query stands."""
+        """Return the location of a character of the query."""
         return self.place(self.query.count("\n", 0, offset) + 1)
 
 
 def sql_inputs(query: str, *, dataset: str, place: Callable[[int], Location]) -> Mapping[str, int]:
-    r"""Name the datasets a query reads: its FROM names, without those it defines itself.
+    r"""List the datasets a query reads: its FROM names, without those it defines itself.
 
     Args:
         query: The text.
         dataset: What it is the query of.
-        place: Says where a line of it stands.
+        place: Returns the location of a line of it.
 
     Returns:
         The names, each with the line of the query that names it first.
@@ -333,10 +426,6 @@ def sql_inputs(query: str, *, dataset: str, place: Callable[[int], Location]) ->
     >>> sql_inputs(query, dataset="d", place=lambda line: Location("d.sql", line))
     {'a': 2}
     """
-    return remembered(query, lambda: _found_inputs(query, dataset, place), by=("sqlglot", __name__))
-
-
-def _found_inputs(query: str, dataset: str, place: Callable[[int], Location]) -> Mapping[str, int]:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
@@ -380,24 +469,24 @@ def _parsed(query: str) -> Sequence[exp.Expr | None]:
 
 
 def _line(node: exp.Expr) -> int:
-    """Give the line of the first name in a part of a query."""
+    """Return the line of the first name in a part of a query."""
     return min((n.meta["line"] for n in node.walk() if "line" in n.meta), default=1)
 
 
 def _explained(error: SqlglotError, query: str) -> tuple[str, int]:
-    """Say why a text cannot be read, and at which of its lines."""
+    """Return why a text cannot be read, and at which of its lines."""
     for found in getattr(error, "errors", ()):
-        told = str(found["description"]).partition(" but got <")[0]
-        return f"{told}, near {found['highlight']!r}", found["line"] or 1
-    told = str(error.__cause__ or error)
-    if unclosed := _UNCLOSED.fullmatch(told):
+        cause = str(found["description"]).partition(" but got <")[0]
+        return f"{cause}, near {found['highlight']!r}", found["line"] or 1
+    cause = str(error.__cause__ or error)
+    if unclosed := _UNCLOSED.fullmatch(cause):
         # sqlglot says at which line the text ends, and at which character the quotation began.
         return unclosed[1], query.count("\n", 0, int(unclosed[2])) + 1
-    return told.splitlines()[0], 1
+    return cause.splitlines()[0], 1
 
 
 def described(value: object) -> str:
-    """Say what a value is, in an error.
+    """Return what a value is, in an error.
 
     >>> described(None), described(3)
     ('None', 'int')

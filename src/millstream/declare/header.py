@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 
 _BEFORE = re.compile(r"(?:\s|/\*.*?\*/)*", re.DOTALL)
 _COMMENT = re.compile(r"--(?P<indent>[ \t]*)(?P<text>.*?)\s*")
-_OPTION = re.compile(r'(?P<name>[\w.]+)(?:\s+"(?P<rule>[^"]+)")?\s*:\s*(?P<value>.*)')
+_QUOTED = r'"(?:[^"\\]|\\.)+"'
+_OPTION = re.compile(
+    rf'(?P<name>\w+(?:\.(?:{_QUOTED}|[^\s".:]+))*)(?:\s+"(?P<rule>[^"]+)")?\s*:\s*(?P<value>.*)'
+)
 _CONTINUES = 2
-"""So many blanks after the dashes: the line goes on where the one above ended."""
+"""So many blanks after the dashes: the line continues the one above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ def read_header(text: str) -> Header:
 
     >>> [(o.name, o.value) for o in read_header("-- table: update\n-- key: item").options]
     [('table', 'update'), ('key', 'item')]
+    >>> [o.name for o in read_header('-- rename.@at: at\n-- rename."user agent": agent').options]
+    ['rename.@at', 'rename.user agent']
     """
     before = _BEFORE.match(text)
     assert before is not None
@@ -56,12 +61,25 @@ def read_header(text: str) -> Header:
         comment = _COMMENT.fullmatch(line)
         if comment is None:
             break
-        said = _OPTION.fullmatch(comment["text"])
+        option = _OPTION.fullmatch(comment["text"])
         if options and len(comment["indent"]) >= _CONTINUES:
             value = f"{options[-1].value} {comment['text']}".strip()
             options[-1] = replace(options[-1], value=value)
-        elif said:
-            options.append(HeaderOption(said["name"], said["rule"], said["value"], number))
+        elif option:
+            name = _plain(option["name"])
+            options.append(HeaderOption(name, option["rule"], option["value"], number))
         else:
             strays.append((number, line.strip()))
     return Header(tuple(options), tuple(strays), first)
+
+
+def _plain(name: str) -> str:
+    """Read the parts of a name that stand in double quotes as JSON has them."""
+
+    def read(part: re.Match[str]) -> str:
+        try:
+            return str(json.loads(part[0]))
+        except ValueError:
+            return part[0]
+
+    return re.sub(_QUOTED, read, name)

@@ -1,4 +1,4 @@
-"""What an app has been told so far, in order, and what was wrong with it."""
+"""The declarations of an app, in order, and what was wrong with them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from millstream.errors import MillstreamError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from millstream.declare.cell import Execution
+    from millstream.declare.notebook import Execution
     from millstream.model.dataset import Dataset
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Declaration:
     """One declaration."""
 
     name: str
@@ -26,12 +26,12 @@ class Entry:
     """The execution of a notebook's cell that made it."""
 
     @staticmethod
-    def of(name: str, make: Callable[[], Dataset], execution: Execution | None) -> Entry:
-        """Make a declaration, or take note of why it is refused."""
+    def of(name: str, make: Callable[[], Dataset], execution: Execution | None) -> Declaration:
+        """Make a declaration, or record why it is refused."""
         try:
-            return Entry(name, make(), (), execution)
+            return Declaration(name, make(), (), execution)
         except MillstreamError as error:
-            return Entry(name, None, (error,), execution)
+            return Declaration(name, None, (error,), execution)
 
 
 class Register:
@@ -43,9 +43,9 @@ class Register:
     """
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[Declaration] = []
 
-    def enter(self, entry: Entry) -> None:
+    def enter(self, entry: Declaration) -> None:
         """Add a declaration, in the place of the one that it replaces."""
         named = (n for n, held in enumerate(self._entries) if held.name == entry.name)
         place = next((n for n in named if _replaces(entry, self._entries[n])), len(self._entries))
@@ -73,11 +73,11 @@ class Register:
         return tuple(f for entry in self._entries if entry.name == name for f in entry.faults)
 
 
-def _without(entry: Entry, entries: Iterable[Entry]) -> Iterable[Entry]:
+def _without(entry: Declaration, entries: Iterable[Declaration]) -> Iterable[Declaration]:
     return (held for held in entries if not _replaces(entry, held))
 
 
-def _replaces(entry: Entry, held: Entry) -> bool:
+def _replaces(entry: Declaration, held: Declaration) -> bool:
     new, old = entry.execution, held.execution
     if new is None or (old is not None and old.number == new.number):
         return False

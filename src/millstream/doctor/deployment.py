@@ -1,4 +1,4 @@
-"""Whether a run could go on in a home."""
+"""Whether a home can be run: its driver and its checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def look_at_home(home: Home, app: str) -> Iterator[Diagnosis]:
-    """Look at what is deployed in a home; nothing, if nothing has run there."""
+    """Check what is deployed in a home; nothing, if nothing has run there."""
     if not home.path.exists():
         return
     try:
@@ -29,17 +29,17 @@ def look_at_home(home: Home, app: str) -> Iterator[Diagnosis]:
 
 
 def driver(home: Home) -> Diagnosis:
-    """See whether a driver holds the home."""
-    if held := holder_of(home):
-        error = held.fault(home)
+    """Check whether a driver holds the home."""
+    if holder := holder_of(home):
+        error = holder.fault(home)
         return Diagnosis("driver", "warn", error.what, error.fix)
     return Diagnosis("driver", "ok", "none runs")
 
 
 def checkpoints(home: Home) -> Diagnosis:
-    """Look for damage; of the state, only sizes are looked at."""
+    """Check for damage; of state files, only the sizes."""
     found = examine(home, deep=False)
     if damaged := [name for name, checkpoint in found.items() if checkpoint.damage]:
-        fix = "`millstream checkpoint inspect APP` names the files, `… repair` mends them"
+        fix = "`millstream checkpoint inspect APP` names the files, `… repair` repairs them"
         return Diagnosis("checkpoints", "bad", f"damaged: {listed(damaged)}", fix)
     return Diagnosis("checkpoints", "ok", f"{len(found)} sound")

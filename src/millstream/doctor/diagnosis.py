@@ -1,4 +1,4 @@
-"""One thing that was looked at, and how it is."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ State = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """How something is, and what to do about it unless it is well."""
+    """What one check found, and how to fix it."""
 
     subject: str
     state: State
@@ -25,12 +25,12 @@ class Diagnosis:
 
     @staticmethod
     def of(subject: str, error: MillstreamError) -> Diagnosis:
-        """Tell an error."""
+        """Return the diagnosis of an error."""
         return Diagnosis(subject, "bad", error.what, error.fix)
 
 
 def within(seconds: float, call: Callable[[], object]) -> OSError | None:
-    """Make a call that may hang, and give what it raised; a thread that hangs is left behind."""
+    """Make a call that may hang, and return what it raised; a thread that hangs is abandoned."""
     ended: list[OSError | None] = []
 
     def run() -> None:

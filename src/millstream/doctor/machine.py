@@ -36,42 +36,42 @@ _NAME_WITHIN_S = 1.0
 _DRIFT_S = 5.0
 _LEAST_FREE_GB, _LITTLE_FREE_GB = 1, 5
 _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
-"""No machine that has this version can be at an earlier time."""
+"""A clock that is earlier than this version is wrong."""
 
 
 def look_at_machine(home: Path, *, master: str) -> Iterator[Diagnosis]:
-    """Look at all that Spark needs of this machine, at once; Spark is not started."""
-    looks: list[Callable[[], Diagnosis]] = []
+    """Check all that Spark needs of this machine, concurrently; Spark is not started."""
+    checks: list[Callable[[], Diagnosis]] = []
     try:
         found = find_java()
     except MillstreamError as error:
         yield Diagnosis.of("java", error)
     else:
-        looks += [partial(java, found), partial(archive, found)]
-    looks += [shell, jars, packages, partial(workers, master), memory]
-    looks += [partial(storage, "home", home), partial(storage, "cache", cache_dir())]
-    looks += [ports, partial(clock, home), host_name]
-    with ThreadPoolExecutor(len(looks)) as lookers:
-        yield from lookers.map(lambda look: look(), looks)
+        checks += [partial(java, found), partial(archive, found)]
+    checks += [shell, jars, packages, partial(workers, master), memory]
+    checks += [partial(storage, "home", home), partial(storage, "cache", cache_dir())]
+    checks += [ports, partial(clock, home), host_name]
+    with ThreadPoolExecutor(len(checks)) as pool:
+        yield from pool.map(lambda check: check(), checks)
 
 
 def java(found: Java) -> Diagnosis:
-    """Start Java, only to see whether it does."""
-    told = f"{found.version} at {found.home}, found by {found.origin}"
+    """Check that Java starts."""
+    what = f"{found.version} at {found.home}, found by {found.origin}"
     try:
         command = [str(found.command), "-version"]
         done = subprocess.run(command, capture_output=True, timeout=_ANSWERS_WITHIN_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Diagnosis("java", "bad", f"{told}: {error}", "install it anew, or set JAVA_HOME")
+        return Diagnosis("java", "bad", f"{what}: {error}", "reinstall it, or set JAVA_HOME")
     if done.returncode:
         why = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
-        what = f"{told}, does not start: {''.join(why)}"
-        return Diagnosis("java", "bad", what, "install it anew, or set JAVA_HOME")
-    return Diagnosis("java", "ok", told)
+        what = f"{what}, does not start: {''.join(why)}"
+        return Diagnosis("java", "bad", what, "reinstall it, or set JAVA_HOME")
+    return Diagnosis("java", "ok", what)
 
 
 def archive(found: Java) -> Diagnosis:
-    """See whether Spark's classes are laid out for this Java."""
+    """Check that there is an archive of Spark's classes for this Java."""
     path = archive_path(found)
     if path.exists():
         return Diagnosis("archive", "ok", f"{path.stat().st_size >> 20} MB")
@@ -84,24 +84,26 @@ def shell() -> Diagnosis:
     if found := shutil.which("bash"):
         return Diagnosis("bash", "ok", found)
     what = "Spark's start script is for bash, and there is none on PATH"
-    return Diagnosis("bash", "bad", what, "install bash, or mend PATH")
+    return Diagnosis("bash", "bad", what, "install bash, or correct PATH")
 
 
 def jars() -> Diagnosis:
-    """Look for every locked jar, and hash those that are there."""
+    """Check that every locked jar is cached with the right checksum."""
     locked = len(read_lock(LOCK))
     if altered := altered_jars():
         what = f"not what the lock says: {listed(jar.file_name for jar in altered)}"
-        return Diagnosis("jars", "bad", what, f"{_PREPARE} removes them; once more fetches them")
+        return Diagnosis(
+            "jars", "bad", what, f"{_PREPARE} removes them; run again, it downloads them"
+        )
     if missing := missing_jars():
-        what = f"{len(missing)} of {locked} are not in the cache: a start has to fetch them"
-        return Diagnosis("jars", "warn", what, f"{_PREPARE} fetches them now")
+        what = f"{len(missing)} of {locked} are not in the cache: a start has to download them"
+        return Diagnosis("jars", "warn", what, f"{_PREPARE} downloads them now")
     return Diagnosis("jars", "ok", f"{locked} locked, cached, checksums right")
 
 
 def packages() -> Diagnosis:
-    """Hold the installed packages to the versions that Millstream asks for."""
-    wrong = [told for line in requires("millstream") or () if (told := _unmet(line))]
+    """Check the installed packages against the versions that Millstream requires."""
+    wrong = [fault for line in requires("millstream") or () if (fault := _unmet(line))]
     if wrong:
         return Diagnosis("packages", "bad", "; ".join(wrong), "`pip install --upgrade millstream`")
     names = ("pyspark", "pandas", "pyarrow", "deltalake")
@@ -110,42 +112,44 @@ def packages() -> Diagnosis:
 
 
 def workers(master: str) -> Diagnosis:
-    """Say which Python the workers of a master run."""
+    """Return which Python the workers of a master run."""
     mine = f"Python {platform.python_version()}"
     if is_local(master):
         return Diagnosis("workers", "ok", f"{mine}, the same as here")
     theirs = os.environ.get("PYSPARK_PYTHON")
-    what = f"the workers of {master} run {theirs or 'whatever python3 is on their PATH'}"
+    what = f"the workers of {master} run {theirs or 'the python3 on their PATH'}"
     wanted = f"{mine.rpartition('.')[0]} with millstream in it"
-    fix = f"see to it that this is {wanted}, and set PYSPARK_PYTHON to its path"
+    fix = f"make sure that this is {wanted}, and set PYSPARK_PYTHON to its path"
     return Diagnosis("workers", "warn", what, fix)
 
 
 def memory() -> Diagnosis:
-    """Hold what is free to what Spark's JVM may take."""
+    """Compare the free memory with what Spark's JVM may use."""
     wanted, total, free = driver_memory_mb(), memory_mb(), _available_mb()
-    told = f"{total} MB, {free} MB free; Spark takes up to {wanted} MB"
+    what = f"{total} MB, {free} MB free; Spark takes up to {wanted} MB"
     if free >= wanted:
-        return Diagnosis("memory", "ok", told)
+        return Diagnosis("memory", "ok", what)
     fix = 'end other programs, or set a smaller "spark.driver.memory" in millstream.toml'
-    return Diagnosis("memory", "warn", told, fix)
+    return Diagnosis("memory", "warn", what, fix)
 
 
 def storage(subject: str, folder: Path) -> Diagnosis:
-    """See whether a folder, or the one it would be made in, can be written and has space."""
+    """Check that a folder, or the one it would be created in, is writable and has space."""
     place = _existing(folder)
     try:
         with tempfile.TemporaryFile(dir=place):
             free_gb = shutil.disk_usage(place).free / 2**30
     except OSError as error:
         what = f"{folder} cannot be written: {error.strerror}"
-        return Diagnosis(subject, "bad", what, f"choose another {subject}, or mend its permissions")
-    told = f"{folder}, {free_gb:.1f} GB free"
+        return Diagnosis(
+            subject, "bad", what, f"choose another {subject}, or correct its permissions"
+        )
+    what = f"{folder}, {free_gb:.1f} GB free"
     if free_gb < _LEAST_FREE_GB:
-        return Diagnosis(subject, "bad", told, "free some space")
+        return Diagnosis(subject, "bad", what, "free some space")
     if free_gb < _LITTLE_FREE_GB:
-        return Diagnosis(subject, "warn", told, "free some space")
-    return Diagnosis(subject, "ok", told)
+        return Diagnosis(subject, "warn", what, "free some space")
+    return Diagnosis(subject, "ok", what)
 
 
 def ports() -> Diagnosis:
@@ -156,26 +160,26 @@ def ports() -> Diagnosis:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError as error:
         what = f"127.0.0.1 cannot be listened on and called: {error}"
-        return Diagnosis("ports", "bad", what, "let programs talk over the loopback interface")
+        return Diagnosis("ports", "bad", what, "allow connections over the loopback interface")
     return Diagnosis("ports", "ok", "free ports on 127.0.0.1")
 
 
 def clock(folder: Path) -> Diagnosis:
-    """Hold the clock to what is plausible, and to the clock of the file system."""
+    """Check that the clock is plausible and agrees with that of the file system."""
     now = datetime.now(UTC)
-    told = f"{now:%Y-%m-%d %H:%M:%S} UTC, zone {time.tzname[0]}"
+    what = f"{now:%Y-%m-%d %H:%M:%S} UTC, zone {time.tzname[0]}"
     if now < _BUILT:
-        what = f"{told}: in the past, so every event would be in the future"
+        what = f"{what}: in the past, so every event would be in the future"
         return Diagnosis("clock", "bad", what, "set the clock")
     try:
         with tempfile.TemporaryFile(dir=_existing(folder)) as file:
             ahead_s = os.fstat(file.fileno()).st_mtime - time.time()
     except OSError:
-        return Diagnosis("clock", "ok", told)
+        return Diagnosis("clock", "ok", what)
     if abs(ahead_s) > _DRIFT_S:
         what = f"the file system of {folder} is {ahead_s:+.0f} s off this machine's clock"
         return Diagnosis("clock", "warn", what, "set both clocks by the same time server")
-    return Diagnosis("clock", "ok", told)
+    return Diagnosis("clock", "ok", what)
 
 
 def host_name() -> Diagnosis:
@@ -200,7 +204,7 @@ def _available_mb() -> int:
 
 
 def _unmet(requirement: str) -> str | None:
-    """Say what is wrong with the installed package that a requirement names."""
+    """Return what is wrong with the installed package that a requirement names; None if nothing."""
     wanted, _, condition = requirement.partition(";")
     parsed = re.fullmatch(r"\s*([\w.-]+)\s*(.*?)\s*", wanted)
     if "extra" in condition or parsed is None:
@@ -210,14 +214,14 @@ def _unmet(requirement: str) -> str | None:
         got = version(name)
     except PackageNotFoundError:
         return f"{name} is not installed"
-    met = all(_holds(got, clause) for clause in clauses.split(",") if clause)
+    met = all(_satisfies(got, clause) for clause in clauses.split(",") if clause)
     return None if met else f"{name} is {got}, not {clauses}"
 
 
-def _holds(got: str, clause: str) -> bool:
-    """Hold a version to one clause.
+def _satisfies(got: str, clause: str) -> bool:
+    """Return whether a version satisfies one clause.
 
-    >>> _holds("2.10", ">=2.2"), _holds("3.0", "<3"), _holds("4.2.0", "==4.2.0")
+    >>> _satisfies("2.10", ">=2.2"), _satisfies("3.0", "<3"), _satisfies("4.2.0", "==4.2.0")
     (True, False, True)
     """
     parsed = re.fullmatch(r"\s*(>=|<|==)\s*([\d.]+)\s*", clause)

@@ -20,7 +20,7 @@ _MASTER = re.compile(r"spark://([^,]+)")
 
 
 def look_at_services(graph: Graph, *, master: str) -> Iterator[Diagnosis]:
-    """Call the Spark master and the servers of every source and sink, all at once."""
+    """Connect to the Spark master and the servers of every source and sink, concurrently."""
     called = [(f"source {s.name}", a) for s in graph.sources for a in _addresses(s.connector)]
     called += [(f"serve {s.name}", a) for s in graph.serves for to in s.to for a in _addresses(to)]
     called += [(f"alert {d.name}", a) for d in graph.alerts for to in d.to for a in _addresses(to)]
@@ -36,12 +36,14 @@ def reach(subject: str, address: str) -> Diagnosis:
     host, _, port = revealed(address).rpartition(":")
     if not host or not port.isdigit():
         return Diagnosis(subject, "bad", f"{str(address)!r} is no address", "write host:port")
-    whom = (host.strip("[]"), int(port))
-    error = within(_ANSWERS_WITHIN_S, lambda: socket.create_connection(whom).close())
+    target = (host.strip("[]"), int(port))
+    error = within(_ANSWERS_WITHIN_S, lambda: socket.create_connection(target).close())
     if error is None:
         return Diagnosis(subject, "ok", f"{address} answers")
     what = f"{address} does not answer: {error.strerror or type(error).__name__}"
-    return Diagnosis(subject, "bad", what, "start it, mend the address, or open the network to it")
+    return Diagnosis(
+        subject, "bad", what, "start it, correct the address, or open the network to it"
+    )
 
 
 def _addresses(connector: object) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class MillstreamError(Exception):
         super().__init__(self.what)
 
     def located(self, at: Location) -> MillstreamError:
-        """Say where, for an error raised by code that cannot know."""
+        """Add the location, for an error raised by code that cannot know it."""
         self.at = self.at or at
         return self
 
@@ -46,7 +46,7 @@ class MillstreamError(Exception):
         return f"[{self.code}] {self.what}{place}\n  fix: {self.fix}"
 
     def _render_traceback_(self) -> list[str]:
-        """Give what a notebook shows: the error and its cause, not the way through Millstream."""
+        """Return what a notebook shows: the error and its cause, not the way through Millstream."""
         cause = self.__cause__
         causes = cause._render_traceback_() if isinstance(cause, MillstreamError) else []
         return [*causes, *str(self).splitlines()]
@@ -81,7 +81,7 @@ class CheckpointDamagedError(ClusterError):
 
 
 class CrashNotReachedError(CommandError):
-    """A script drawn by chance goes on when its batch does not reach a crash point."""
+    """A random script continues when its batch does not reach a crash point."""
 
 
 class InboxClosedError(ClusterError):
@@ -166,8 +166,7 @@ def _again(
     kind: type[MillstreamError], code: str, facts: Mapping[str, object], at: Location | None
 ) -> MillstreamError:
     error = kind(read_page(code), facts, None)
-    error.at = at
-    return error
+    return error.located(at) if at else error
 
 
 def raise_faults(faults: Sequence[MillstreamError]) -> None:

@@ -21,7 +21,7 @@ class Location:
     line: int
     column: int | None = None
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, compare=False, repr=False)
-    """Where the parts of a declaration stand that has a line for each: a header in SQL."""
+    """The lines of the parts of a declaration that has one for each: a header in SQL."""
 
     def of(self, *part: str) -> Location:
         """The line of an option, of a rule ("expect", name) or of an input ("from", name)."""

@@ -38,8 +38,8 @@ class Page:
     def parse(text: str) -> Page:
         """Read a page: lines of `key: value` between two of `---`, then the explanation."""
         _, head, body = text.split("---\n", 2)
-        said = dict(line.split(": ", 1) for line in head.splitlines())
-        values = {key: _unquoted(value) for key, value in said.items()}
+        pairs = dict(line.split(": ", 1) for line in head.splitlines())
+        values = {key: _unquoted(value) for key, value in pairs.items()}
         transient, warning = (values.pop(flag, "") == "true" for flag in ("transient", "warning"))
         at = values.pop("at", "")
         return Page(**values, at=at, transient=transient, warning=warning, text=body)

@@ -38,7 +38,7 @@ _SHORTEST = 4
 
 
 def conceal(value: str, written: str) -> None:
-    """Have no error show a value, even in a message of someone else, such as Spark."""
+    """Hide a value in all errors, also in messages of others, such as Spark."""
     if len(value) >= _SHORTEST:
         _CONCEALED[value] = written
 

@@ -3,7 +3,7 @@
 Delta's protocol lets a writer leave `<version>.crc` beside `<version>.json`, with the table's
 protocol, metadata and size. Without it, every reader of every new version rebuilds these from the
 log by a Spark job (about 100 ms, a quarter of a small batch). delta-rs writes none, so we do. The
-file is optional: where the log does not tell all that it needs, none is written.
+file is optional: where the log does not contain all that it needs, none is written.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class _Content:
     numProtocol: int = 1  # noqa: N815
 
 
-class _NotToldError(Exception):
-    """The log does not tell what a checksum needs."""
+class _IncompleteLogError(Exception):
+    """The log does not contain what a checksum needs."""
 
 
 def write_checksum(log: Path, version: int) -> None:
-    """Leave the checksum of a version beside its commit, if the log tells enough for it."""
+    """Write the checksum of a version beside its commit, if the log contains enough for it."""
     try:
         content = _content(log, version)
-    except (OSError, ValueError, _NotToldError):
+    except (OSError, ValueError, _IncompleteLogError):
         return
     draft = log / f".{version}.crc.draft"
     draft.write_text(json.dumps(asdict(content)))
@@ -54,22 +54,22 @@ def _content(log: Path, version: int) -> _Content:
         commits.append(_file(log, at, "json").read_text())
     content = content or _Content()
     for commit in reversed(commits):
-        content = _after(content, (json.loads(line) for line in commit.splitlines()))
+        content = _after(content, map(json.loads, filter(None, commit.split("\n"))))
     if content.metadata is None or content.protocol is None:
-        raise _NotToldError
+        raise _IncompleteLogError
     if content.metadata["configuration"].get("delta.enableInCommitTimestamps") == "true":
-        raise _NotToldError
+        raise _IncompleteLogError
     return content
 
 
 def _known(path: Path) -> _Content | None:
     try:
-        told = json.loads(path.read_text())
+        content = json.loads(path.read_text())
         return _Content(
-            metadata=told["metadata"],
-            protocol=told["protocol"],
-            tableSizeBytes=told["tableSizeBytes"],
-            numFiles=told["numFiles"],
+            metadata=content["metadata"],
+            protocol=content["protocol"],
+            tableSizeBytes=content["tableSizeBytes"],
+            numFiles=content["numFiles"],
         )
     except (OSError, ValueError, KeyError):
         return None
@@ -84,7 +84,7 @@ def _after(content: _Content, actions: Iterable[Mapping[str, Any]]) -> _Content:
         for kind, sign in ("add", 1), ("remove", -1):
             if file := action.get(kind):
                 if file.get("deletionVector") is not None or file.get("size") is None:
-                    raise _NotToldError
+                    raise _IncompleteLogError
                 size += sign * file["size"]
                 files += sign
     return _Content(metadata, protocol, size, files)

@@ -2,26 +2,50 @@
 
 Spark writes the files; delta-rs commits them. A commit carries two transaction ids, the epoch of
 the driver and the batch of the query, and is refused if any other driver has committed since this
-one looked. What a batch did is told in the commit itself (its facts), so the ledger cannot disagree
-with the data. delta-rs forces nothing to disk: that is done here.
+one looked. What a batch did is recorded in the commit itself (its facts), so the ledger cannot
+disagree with the data. delta-rs forces nothing to disk: that is done here.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+)
 from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import RemoveAction
 
 from millstream.crash import reach
-from millstream.errors import fault
 from millstream.lake.checksum import write_checksum
 from millstream.lake.durable import sync_file, sync_folder
-from millstream.lake.fence import Claim, Decision, Fence, Turn, on_batch, on_take
-from millstream.lake.log import EPOCH, FACTS, QUERY, Facts, commit_path, facts_of, files_written
+from millstream.lake.fence import (
+    Claim,
+    Decision,
+    Fence,
+    PendingBatch,
+    on_batch,
+    on_take,
+    refuse_overtaken,
+)
+from millstream.lake.log import (
+    EPOCH,
+    FACTS,
+    QUERY,
+    Facts,
+    checkpoint_path,
+    commit_path,
+    facts_of,
+    files_written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,9 +54,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.lake.files import DataFile
+    from millstream.lake.stored import StoredFile
 
     Look = Callable[[], Mapping[str, str] | None]
-    """Looks at a table as it is now: gives what a commit on top of that tells besides its facts,
+    """Looks at a table as it is now: returns what a commit on top of it records besides its facts,
     or None if the table has the batch; raises if nothing may be committed."""
 
 _GONE = "_gone"
@@ -40,8 +65,10 @@ _MOVED = "batch-"
 """How the names of files begin that are on disk before they are moved into a table."""
 _TRIES = 5
 _HISTORY_STEP = 50
+_KEEP_LOG = PostCommitHookProperties(cleanup_expired_logs=False)
+"""delta-rs would remove old commits whether or not a reader still needs them."""
 
-__all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_facts", "last_told"]
+__all__ = ["EPOCH", "FACTS", "Facts", "FencedTable", "facts_of", "last_commit_value", "last_facts"]
 
 
 class FencedTable:
@@ -80,7 +107,7 @@ class FencedTable:
 
     @property
     def facts(self) -> Facts:
-        """What the last commit told; read anew if the answer to the last one was lost."""
+        """The facts of the last commit; read again if a commit may have failed."""
         if self._facts is None:
             self._table.update_incremental()
             self._facts = last_facts(self._table)
@@ -101,19 +128,29 @@ class FencedTable:
         """The version last seen or written."""
         return int(self._table.version())
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the driver that writes it."""
+        return self._claim.epoch
+
+    def snapshot(self) -> DeltaTable:
+        """Return the table as it is now, to be read."""
+        self._table.update_incremental()
+        return self._table
+
     def refresh(self) -> None:
         """See what others have committed."""
         self._table.update_incremental()
 
-    def last_told(self, name: str) -> str | None:
-        """Read what the last commit that was seen, and told something under a name, told."""
-        return last_told(self._table, name)
+    def last_commit_value(self, name: str) -> str | None:
+        """Return the last value that a commit recorded under a name."""
+        return last_commit_value(self._table, name)
 
     def take(self, look: Look | None = None) -> None:
         """Write this driver's epoch into the table: no earlier driver can commit from now on.
 
         Args:
-            look: What to go by, if not by the epoch of the home.
+            look: What decides, if not the epoch of the home.
 
         Raises:
             OvertakenError: A later driver was here already.
@@ -121,7 +158,7 @@ class FencedTable:
         self._commit(partial(self._write, [], "append"), None, look or self._look)
         reach("table_taken", self._home, self.name)
 
-    def tell(self, facts: Facts) -> None:
+    def publish(self, facts: Facts) -> None:
         """Commit what is known of the table now, without rows; it is no batch."""
         self._commit(partial(self._write, [], "append"), facts, self._look)
 
@@ -129,7 +166,9 @@ class FencedTable:
         """Add columns, given as a Spark schema in JSON; earlier rows have null there."""
         columns = Schema.from_json(fields).fields
         self._commit(
-            lambda properties: self._table.alter.add_columns(columns, commit_properties=properties),
+            lambda properties: self._table.alter.add_columns(
+                columns, commit_properties=properties, post_commithook_properties=_KEEP_LOG
+            ),
             None,
             look or self._look,
         )
@@ -148,17 +187,74 @@ class FencedTable:
             files: Taken from where they are.
             facts: What is known after this batch.
             number_from: What the files are numbered from, if a batch has several commits.
-            look: What to go by, if not by the epoch and the batches of the home.
+            look: What decides, if not the epoch and the batches of the home.
         """
-        if look or self._lacks(facts):
+        if look or self._must_write(facts):
             actions = self._move(files, facts, number_from)
             self._commit_batch(partial(self._write, actions, "append"), facts, look)
 
     def replace(self, files: Iterable[DataFile], facts: Facts, *, look: Look | None = None) -> None:
-        """Put files in the place of all there are, as `append` adds them."""
-        if look or self._lacks(facts):
+        """Replace all files, as `append` adds them."""
+        if look or self._must_write(facts):
             actions = self._move(files, facts)
             self._commit_batch(partial(self._write, actions, "overwrite"), facts, look)
+
+    def check_epoch(self) -> None:
+        """Check that no later driver has taken the table.
+
+        Raises:
+            OvertakenError: One has.
+        """
+        self._table.update_incremental()
+        self._look()
+
+    def rewrite(self, gone: Sequence[StoredFile], files: Mapping[str, DataFile]) -> bool:
+        """Put files in the place of others, in one commit that brings no row to any reader.
+
+        Args:
+            gone: What is replaced.
+            files: By their new names; taken from where they are.
+
+        Returns:
+            Whether it is done; False if some of the files were replaced already.
+
+        Raises:
+            OvertakenError: A later driver was here.
+        """
+        added: list[Any] = [
+            file.move_into(self.path, name, data_change=False) for name, file in files.items()
+        ]
+        sync_folder(self.path)
+        reach("files_rewritten", self._home, self.name)
+        now_ms = time.time_ns() // 1_000_000
+        removed = [
+            RemoveAction(file.path, False, now_ms, file.size, dict(file.partition))  # noqa: FBT003
+            for file in gone
+        ]
+        paths, is_done = {file.path for file in gone}, False
+
+        def look() -> Mapping[str, str] | None:
+            return self._look() if paths <= {*self._paths()} else None
+
+        def act(properties: CommitProperties) -> None:
+            nonlocal is_done
+            self._write([*added, *removed], "append", properties)
+            is_done = True
+
+        self._commit(act, None, look)
+        if is_done:
+            reach("rewrite_commit", self._home, self.name)
+        return is_done
+
+    def checkpoint(self) -> None:
+        """Write the state of the newest version as one file, from which readers may begin."""
+        self._table.update_incremental()
+        self._table.create_checkpoint()
+        self._sync_checkpoint(self.version)
+
+    def _paths(self) -> list[str]:
+        actions: Any = self._table.get_add_actions()
+        return [str(path) for path in actions.column("path").to_pylist()]
 
     def upsert(
         self,
@@ -176,20 +272,26 @@ class FencedTable:
             key: The columns that identify a row.
             facts: What is known after this batch.
             gone: Keys whose rows are deleted; none of them is in the files.
-            look: What to go by, if not by the epoch and the batches of the home.
+            look: What decides, if not the epoch and the batches of the home.
         """
         if not files and gone is None:
             self.append([], facts, look=look)
             return
-        if not look and not self._lacks(facts):
+        if not look and not self._must_write(facts):
             return
-        same = " AND ".join(f'(new."{k}" IS NOT DISTINCT FROM old."{k}")' for k in key)
+        names = map(_in_quotes, key)
+        same = " AND ".join(f"(new.{name} IS NOT DISTINCT FROM old.{name})" for name in names)
 
         def merge(properties: CommitProperties) -> None:
             rows, present = self._changes(files, gone)
-            values = {f'"{name}"': f'new."{name}"' for name in present}
+            values = {name: f"new.{name}" for name in map(_in_quotes, present)}
             merger = self._table.merge(
-                rows, same, source_alias="new", target_alias="old", commit_properties=properties
+                rows,
+                same,
+                source_alias="new",
+                target_alias="old",
+                commit_properties=properties,
+                post_commithook_properties=_KEEP_LOG,
             )
             if gone is not None:
                 merger = merger.when_matched_delete(f'new."{_GONE}"')
@@ -216,7 +318,7 @@ class FencedTable:
             if gone is None:
                 return rows.scanner(columns=present).to_reader(), present
             kept = rows.to_table(columns=present)
-            # Beside a key that goes there are no values.
+            # A deleted key has no values beside it.
             kept = kept.cast(
                 pa.schema([field.with_nullable(nullable=True) for field in kept.schema])
             )
@@ -232,6 +334,7 @@ class FencedTable:
             self._table.schema(),
             partition_by=list(self.partition_by),
             commit_properties=properties,
+            post_commithook_properties=_KEEP_LOG,
         )
 
     def _move(self, files: Iterable[DataFile], facts: Facts, number_from: int = 0) -> list[Any]:
@@ -260,18 +363,18 @@ class FencedTable:
     ) -> None:
         """Commit what `act` writes; without facts of its own, it repeats those that are there."""
         wanted = [Transaction(EPOCH, self._claim.epoch), *batch]
-        # Until the commit is answered, it is not known which facts the table has.
+        # Until the commit returns, it is unknown which facts the table has.
         self._facts = None
         # Looking at the table and committing on top of exactly that version is one atomic step:
-        # a commit of anyone else in between is refused, and then the table is looked at again.
+        # a commit by another driver in between is refused, and the table is looked at again.
         for left in reversed(range(_TRIES)):
             self._table.update_incremental()
             before, more = self.version, look()
             if more is None:
                 return
             now = replace(facts or last_facts(self._table), epoch=self._claim.epoch)
-            told = {FACTS: json.dumps(asdict(now), sort_keys=True), **more}
-            properties = CommitProperties(told, max_commit_retries=1, app_transactions=wanted)
+            recorded = {FACTS: json.dumps(asdict(now), sort_keys=True), **more}
+            properties = CommitProperties(recorded, max_commit_retries=1, app_transactions=wanted)
             try:
                 act(properties)
             except CommitFailedError:
@@ -284,7 +387,7 @@ class FencedTable:
                 self._facts = now
                 write_checksum(self.path / "_delta_log", self.version)
                 return
-            # A merge that meets no row commits nothing, and the batch would be taken for missing.
+            # A merge that matches no row commits nothing, and the batch would seem to be missing.
             act = partial(self._write, [], "append")
         raise AssertionError
 
@@ -301,47 +404,60 @@ class FencedTable:
                 sync_file(file)
             for folder in {file.parent for file in written}:
                 sync_folder(folder)
+            self._sync_checkpoint(version)
             sync_file(commit_path(self.path, version))
         sync_folder(self.path / "_delta_log")
 
-    def _lacks(self, facts: Facts) -> bool:
-        """Tell whether a batch is still to be written, before its files are moved in.
+    def _sync_checkpoint(self, version: int) -> None:
+        made = checkpoint_path(self.path, version)
+        if made.exists():
+            sync_file(made)
+            sync_file(made.parent / "_last_checkpoint")
+            sync_folder(made.parent)
+
+    def _must_write(self, facts: Facts) -> bool:
+        """Return whether a batch is still to be written, before its files are moved in.
 
         Raises:
             OvertakenError: It is not, and a later driver was here.
         """
         is_last = self.facts.query_id == facts.query_id
-        if self._admits(facts, self.facts.batch if is_last else self._last_batch(facts)):
+        if self._is_new(facts, self.facts.batch if is_last else self._last_batch(facts)):
             return True
         self._table.update_incremental()
         self._look()
         return False
 
     def _look(self, facts: Facts | None = None) -> Mapping[str, str] | None:
-        """Look at the record of the table: every commit takes it, and may be of a batch."""
+        """Check the epoch, and the batch if there is one, against the table."""
         held = Fence("", self._table.transaction_version(EPOCH) or 0, "")
-        if on_take(held, self._claim) is Decision.OVERTAKEN:
-            raise fault("OVERTAKEN", theirs=held.epoch, mine=self._claim.epoch, table=self.name)
-        return {} if facts is None or self._admits(facts, self._last_batch(facts)) else None
+        refuse_overtaken(on_take(held, self._claim), held, self._claim, self.name)
+        return {} if facts is None or self._is_new(facts, self._last_batch(facts)) else None
 
     def _last_batch(self, facts: Facts) -> int:
         batch = self._table.transaction_version(f"{QUERY}{facts.query_id}")
         return -1 if batch is None else batch
 
-    def _admits(self, facts: Facts, last: int) -> bool:
-        turn = Turn(facts.query_id, facts.batch, facts.digest, is_sparse=True)
-        held = self._claim.first_fence().with_batch(replace(turn, batch=last), "")
-        return on_batch(held, self._claim, turn) is Decision.APPLY
+    def _is_new(self, facts: Facts, last: int) -> bool:
+        pending = PendingBatch(facts.query_id, facts.batch, facts.digest, is_sparse=True)
+        held = self._claim.first_fence().with_batch(replace(pending, batch=last), "")
+        return on_batch(held, self._claim, pending) is Decision.APPLY
+
+
+def _in_quotes(name: str) -> str:
+    """Write the name of a column as delta-rs reads it."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def last_facts(table: DeltaTable) -> Facts:
-    """Read what the last batch told of a table as it was opened; commits of others are skipped."""
-    told = last_told(table, FACTS)
-    return Facts(**json.loads(told)) if told else Facts()
+    """Read the facts of the last batch of an open table; commits of others are skipped."""
+    facts = last_commit_value(table, FACTS)
+    return Facts(**json.loads(facts)) if facts else Facts()
 
 
-def last_told(table: DeltaTable, name: str) -> str | None:
-    """Read what the last commit that told something under a name told; None if none did."""
+def last_commit_value(table: DeltaTable, name: str) -> str | None:
+    """Return the last value that a commit recorded under a name; None if none did."""
     seen, wanted = -1, 1
     while seen < table.version() + 1:
         history = table.history(wanted)

@@ -1,6 +1,6 @@
-"""Force to disk what must outlast a power cut; nothing else in the house calls fsync.
+"""Force to disk what must outlast a power cut; nothing else calls fsync.
 
-A file is on disk before it gets its name, and its name before anything is said that relies on it.
+A file is on disk before it gets its name, and its name before anything relies on it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def write_durably(path: Path, content: str | bytes, *, by: str = "") -> None:
-    """Put content in the place of a file, in one step, and force it to disk.
+    """Replace the content of a file, in one step, and force it to disk.
 
     Args:
         path: The file.
         content: What is in it afterwards, and nothing else.
-        by: Who writes, if several may at once.
+        by: A name for the writer, if several may write at once.
     """
     temporary = path.with_name(f".{path.name}{by and '.'}{by}.tmp")
     with temporary.open("wb") as file:

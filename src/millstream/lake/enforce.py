@@ -6,19 +6,21 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import fault
+from deltalake import DeltaTable
+
+from millstream.errors import fault, raise_faults
 from millstream.lake.delta import FencedTable
 from millstream.lake.log import is_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from millstream.errors import Location
+    from millstream.errors import Location, MillstreamError
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableShape:
     """What a table must look like."""
 
     name: str
@@ -27,11 +29,13 @@ class Shape:
     at: Location
     partition_by: tuple[str, ...] = ()
     evolve: bool = False
+    optional: tuple[str, ...] = ()
+    """Columns that may come and go all the same."""
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
-    """Make the table or hold the answer to it, and shut earlier drivers out.
+def open_table(path: Path, shape: TableShape, *, epoch: int) -> FencedTable:
+    """Make the table or check the answer against it, and shut earlier drivers out.
 
     Raises:
         SCHEMA_CHANGED: A column has another type.
@@ -48,7 +52,7 @@ def open_table(path: Path, shape: Shape, *, epoch: int) -> FencedTable:
     return table
 
 
-def make_table(path: Path, shape: Shape) -> None:
+def make_table(path: Path, shape: TableShape) -> None:
     """Make an empty table, unless there is one."""
     if not is_table(path):
         FencedTable.create(
@@ -59,26 +63,37 @@ def make_table(path: Path, shape: Shape) -> None:
         )
 
 
-def columns_to_add(table: FencedTable, shape: Shape) -> str | None:
-    """Hold an answer to a table; give the columns that it lacks, as Spark's JSON, if any.
+def columns_to_add(table: FencedTable, shape: TableShape) -> str | None:
+    """Check an answer against a table; return the columns that it lacks, as Spark's JSON, if any.
 
     Raises:
-        SCHEMA_CHANGED: A column has another type.
-        COLUMN_ADDED: A column is new, and evolution was not asked for.
-        COLUMN_DROPPED: A column is gone, and evolution was not asked for.
-        LAYOUT_CHANGED: The table is partitioned by other columns.
+        MillstreamError: The answer does not fit, as `stored_faults` finds.
     """
-    added = _compare(_columns(table.schema), _columns(nullable(shape.schema)), shape)
-    if table.partition_by != shape.partition_by:
-        raise fault(
-            "LAYOUT_CHANGED",
-            at=shape.at,
-            table=shape.name,
-            option="partition_by",
-            was=str(list(table.partition_by)),
-            now=str(list(shape.partition_by)),
-        )
+    raise_faults(tuple(_shape_faults(table.schema, table.partition_by, shape)))
+    held, wanted = _columns(table.schema), _columns(nullable(shape.schema))
+    added = [column for name, column in wanted.items() if name not in held]
     return json.dumps({"type": "struct", "fields": added}) if added else None
+
+
+def stored_faults(path: Path, shape: TableShape) -> Iterator[MillstreamError]:
+    """Find what an answer may not change in its table, if there is one.
+
+    A column has another type; one is new or gone, and evolution was not asked for; or the table is
+    partitioned by other columns.
+    """
+    if is_table(path):
+        table = DeltaTable(str(path))
+        partition_by = tuple(table.metadata().partition_columns)
+        yield from _shape_faults(str(table.schema().to_json()), partition_by, shape)
+
+
+def with_stored(path: Path, schema: str) -> str:
+    """Return the columns that readers of a table see: those of an answer, and earlier ones."""
+    wanted = json.loads(schema)
+    names = {column["name"] for column in wanted["fields"]}
+    held = json.loads(DeltaTable(str(path)).schema().to_json())["fields"] if is_table(path) else []
+    wanted["fields"] += [column for column in held if column["name"] not in names]
+    return json.dumps(wanted)
 
 
 def nullable(schema: str) -> str:
@@ -86,12 +101,13 @@ def nullable(schema: str) -> str:
     return json.dumps(_nullable(json.loads(schema)))
 
 
-def _compare(
-    held: Mapping[str, dict[str, Any]], wanted: Mapping[str, dict[str, Any]], shape: Shape
-) -> list[dict[str, Any]]:
+def _shape_faults(
+    schema: str, partition_by: tuple[str, ...], shape: TableShape
+) -> Iterator[MillstreamError]:
+    held, wanted = _columns(schema), _columns(nullable(shape.schema))
     for name, column in wanted.items():
         if name in held and _bare(held[name]["type"]) != _bare(column["type"]):
-            raise fault(
+            yield fault(
                 "SCHEMA_CHANGED",
                 at=shape.at,
                 column=name,
@@ -99,14 +115,22 @@ def _compare(
                 was=_words(held[name]["type"]),
                 now=_words(column["type"]),
             )
-    added = [column for name, column in wanted.items() if name not in held]
     if not shape.evolve:
-        for column in added:
-            raise fault("COLUMN_ADDED", at=shape.at, table=shape.name, column=column["name"])
-        for name in held:
-            if name not in wanted:
-                raise fault("COLUMN_DROPPED", at=shape.at, table=shape.name, column=name)
-    return added
+        for name in (name for name in wanted if name not in held):
+            if name not in shape.optional:
+                yield fault("COLUMN_ADDED", at=shape.at, table=shape.name, column=name)
+        for name in (name for name in held if name not in wanted):
+            if name not in shape.optional:
+                yield fault("COLUMN_DROPPED", at=shape.at, table=shape.name, column=name)
+    if partition_by != shape.partition_by:
+        yield fault(
+            "LAYOUT_CHANGED",
+            at=shape.at,
+            table=shape.name,
+            option="partition_by",
+            was=str(list(partition_by)),
+            now=str(list(shape.partition_by)),
+        )
 
 
 def _columns(schema: str) -> dict[str, dict[str, Any]]:

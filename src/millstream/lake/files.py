@@ -47,12 +47,16 @@ class DataFile:
         bounds = _bounds(self.metadata).get(column)
         return bounds[1] if bounds else None
 
+    def nulls(self, column: str) -> int:
+        """Count the nulls of a column, from the footer."""
+        return _null_counts(self.metadata).get(column, 0)
+
     def without(self, *columns: str) -> DataFile:
         """Leave partition columns out that the table does not have."""
         kept = {name: value for name, value in self.partition.items() if name not in columns}
         return DataFile(self.path, kept, self.metadata)
 
-    def move_into(self, table: Path, name: str) -> AddAction:
+    def move_into(self, table: Path, name: str, *, data_change: bool = True) -> AddAction:
         """Move the file into a table's folder, durably, and describe it for the log."""
         target = table / name
         sync_file(self.path)
@@ -63,7 +67,7 @@ class DataFile:
             size=status.st_size,
             partition_values=dict(self.partition),
             modification_time=int(status.st_mtime * 1000),
-            data_change=True,
+            data_change=data_change,
             stats=json.dumps(_statistics(self.metadata)),
         )
 
@@ -90,7 +94,7 @@ def _bounds(metadata: pq.FileMetaData) -> dict[str, tuple[Any, Any]]:
         for index in range(metadata.num_columns):
             column = metadata.row_group(group).column(index)
             name, statistics = column.path_in_schema, column.statistics
-            if "." in name or statistics is None:
+            if metadata.schema.column(index).name != name or statistics is None:
                 unknown.add(name)
             elif statistics.has_min_max:
                 try:
@@ -111,9 +115,10 @@ def _null_counts(metadata: pq.FileMetaData) -> dict[str, int]:
     for group in range(metadata.num_row_groups):
         for index in range(metadata.num_columns):
             column = metadata.row_group(group).column(index)
-            if "." not in column.path_in_schema and column.statistics is not None:
-                nulls = column.statistics.null_count or 0
-                counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + nulls
+            name, statistics = column.path_in_schema, column.statistics
+            # Of a part of a struct, the path is longer than the name.
+            if metadata.schema.column(index).name == name and statistics is not None:
+                counts[name] = counts.get(name, 0) + (statistics.null_count or 0)
     return counts
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Published = Callable[[int], "Publication"]
-    """Says what is known of time after a batch."""
+    """Returns what is known of time after a batch."""
 
 NOTHING_YET = -(2**62)
 """The frontier of a table of which nothing is complete."""
@@ -20,7 +20,7 @@ NOTHING_YET = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a batch tells of time, in microseconds, as Facts have it."""
+    """What a batch publishes about time, in microseconds, as Facts have it."""
 
     frontier: int | None = None
     event_time: str | None = None
@@ -28,20 +28,20 @@ class Publication:
 
 
 def nothing_known(batch: int) -> Publication:
-    """Say that nothing is known of time after a batch."""
+    """Return that nothing is known of time after a batch."""
     del batch
     return Publication()
 
 
 def least(frontiers: Iterable[int | None]) -> int | None:
-    """Give the frontier of what is made from several tables; unknown if one of theirs is.
+    """Return the frontier of what is made from several tables; None if one of theirs is.
 
     >>> least([3, 2]), least([3, None]), least([])
     (2, None, None)
     """
-    told = list(frontiers)
-    known = [frontier for frontier in told if frontier is not None]
-    return min(known) if known and len(known) == len(told) else None
+    all_of_them = list(frontiers)
+    known = [frontier for frontier in all_of_them if frontier is not None]
+    return min(known) if known and len(known) == len(all_of_them) else None
 
 
 def latest(before: int | None, now: int | None) -> int | None:

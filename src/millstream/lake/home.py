@@ -25,7 +25,7 @@ QUARANTINE = "__quarantine"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """What begins like `s3://`, which a Path writes as `s3:/`."""
 
-_UNBEARABLE = re.compile(r"%[0-9A-Fa-f]{2}|[][{}*?\\^|\x00-\x1f]")
+_RESERVED = re.compile(r"%[0-9A-Fa-f]{2}|[][{}*?\\^|\x00-\x1f]")
 """What Spark or Delta would read as something else than a part of a path."""
 
 
@@ -48,17 +48,17 @@ class Home:
                 "HOME_UNUSABLE", home=str(path), why="it is not a path of the local file system"
             )
         home = Home(Path(path).expanduser().absolute())
-        if found := _UNBEARABLE.search(str(home.path)):
+        if found := _RESERVED.search(str(home.path)):
             why = f"Delta tables cannot have {found[0]!r} in their path"
             raise fault("HOME_UNUSABLE", home=str(home.path), why=why)
         return home
 
     def table(self, name: str) -> Path:
         """Where the Delta table of a dataset is."""
-        return self.path / "tables" / name
+        return self.tables_folder / name
 
     def quarantine(self, name: str) -> Path:
-        """Where the rows are that a table kept out."""
+        """Where the rows that a table rejected are."""
         return self.table(name + QUARANTINE)
 
     def checkpoint(self, query: str) -> Path:
@@ -70,19 +70,19 @@ class Home:
         return self.path / "staging" / query
 
     def changes(self, query: str) -> Path:
-        """Where is noted what was told of an answer that is made from changing rows."""
+        """Where the log of an answer that is made from changing rows is."""
         return self.path / "changes" / query
 
     def served(self, query: str) -> Path:
-        """Where is noted what the stores of an answer told."""
+        """Where the facts of the stores of an answer are recorded."""
         return self.path / "served" / f"{query}.json"
 
     def aside(self, query: str) -> Path:
-        """Where rows are that functions of keys raised on, before their batch is committed."""
+        """Where rows on which stateful functions raised are, before their batch is committed."""
         return self.staging(query) / "raised"
 
     def states(self, query: str) -> Path:
-        """Where it is written what a query keeps for each key."""
+        """Where the state that a query keeps for each key is described."""
         return self.path / "states" / f"{query}.json"
 
     def connector(self, source: str) -> Path:
@@ -95,17 +95,32 @@ class Home:
 
     @property
     def alerts(self) -> Path:
-        """Where it is kept which alerts were told to whom."""
+        """Where the deliveries of alerts are recorded."""
         return self.path / "alerts"
 
     def references(self, query: str) -> Path:
-        """Where the reference data are that a query reads, and which version it is."""
+        """Where the reference data that a query reads are, and their version."""
         return self.path / "references" / query
 
     @property
+    def maintenance(self) -> Path:
+        """Where it is recorded what maintenance did, and where it writes files."""
+        return self.path / "maintenance"
+
+    @property
+    def readers(self) -> Path:
+        """Where other apps say that they read tables of this one."""
+        return self.path / "readers"
+
+    @property
     def troubles(self) -> Path:
-        """Where it is kept which queries did not end well in the last run."""
+        """Where the queries that failed in the last run are recorded."""
         return self.path / "troubles.json"
+
+    @property
+    def history(self) -> Path:
+        """Where batches, events and runs are recorded."""
+        return self.path / "observe" / "history.db"
 
     @property
     def logs(self) -> Path:
@@ -118,9 +133,14 @@ class Home:
         return self.path / "lease"
 
     @property
+    def tables_folder(self) -> Path:
+        """Where all Delta tables are."""
+        return self.path / "tables"
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """Names of all Delta tables."""
-        folder = self.path / "tables"
+        folder = self.tables_folder
         found = folder.iterdir() if folder.exists() else ()
         return tuple(sorted(t.name for t in found if is_table(t)))
 
@@ -152,6 +172,11 @@ class Home:
         """Whether a query writes to a sink, not to a table."""
         return name in self.read_manifest().get("serves", ())
 
+    def make(self) -> None:
+        """Make the folder, for this user alone; one that exists keeps its permissions."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+
     def prepare(self, app: str, *, sources: Sequence[str], serves: Sequence[str] = ()) -> None:
         """Make the folders, or make sure that the home is this app's and of a known format.
 
@@ -161,8 +186,9 @@ class Home:
             HOME_OTHER_APP: Another app owns it.
         """
         try:
-            for folder in (self.path, self.logs, self.lease, self.path / "tables"):
-                folder.mkdir(parents=True, exist_ok=True)
+            self.make()
+            for folder in (self.logs, self.lease, self.path / "tables"):
+                folder.mkdir(exist_ok=True)
         except OSError as error:
             raise fault(
                 "HOME_UNUSABLE", home=str(self.path), why=error.strerror or str(error)

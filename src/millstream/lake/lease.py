@@ -36,14 +36,14 @@ class Holder:
         return self.host == socket.gethostname()
 
     def fault(self, home: Home) -> MillstreamError:
-        """Say that it holds a home."""
+        """Return the error that it holds a home."""
         return fault(
             "HOME_LOCKED", home=str(home.path), pid=self.pid, host=self.host, since=self.since
         )
 
 
 def holder_of(home: Home) -> Holder | None:
-    """Say which driver holds a home; None if none does.
+    """Return the driver that holds a home; None if none does.
 
     Raises:
         HOME_DAMAGED: What the driver left cannot be read.
@@ -65,7 +65,7 @@ class Lease:
 
         Args:
             home: A prepared home.
-            takeover: Go on even if the holder is alive (hung or stopped): it is fenced out.
+            takeover: Take the home even if the holder is alive (hung or stopped): it is fenced out.
 
         Raises:
             HOME_LOCKED: Another driver holds the home.
@@ -90,16 +90,19 @@ class Lease:
         return max(_epochs(self.home.lease), default=self.epoch)
 
     def hold(self) -> None:
-        """Make sure that no later driver came.
+        """Check that the home is there, and that no later driver has taken over.
 
         Raises:
-            OvertakenError: One did.
+            HOME_GONE: The home is not there.
+            OvertakenError: A later driver has.
         """
+        if not self.home.lease.exists():
+            raise fault("HOME_GONE", home=str(self.home.path))
         if (latest := self.latest_epoch) > self.epoch:
             raise fault("OVERTAKEN", theirs=latest, mine=self.epoch, table=str(self.home.path))
 
     def release(self) -> None:
-        """Let the next driver in."""
+        """Release the lock for the next driver."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -118,7 +121,7 @@ def _holder(folder: Path, epoch: int) -> Holder | None:
     try:
         with file.open() as held:
             try:
-                # Shared, so that those who only look are never taken for a driver.
+                # Shared, so that a process that only looks is never mistaken for a driver.
                 fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return Holder(**json.load(held))
@@ -130,7 +133,7 @@ def _holder(folder: Path, epoch: int) -> Holder | None:
 
 
 def _claim(folder: Path, epoch: int) -> TextIOWrapper | None:
-    # Locked before it has its name: nobody ever sees an epoch that looks abandoned.
+    # Locked before it has its name: no process ever sees an epoch that looks abandoned.
     temporary = folder / f"{epoch:08d}.{os.getpid()}.tmp"
     file = temporary.open("w")
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -144,7 +147,7 @@ def _claim(folder: Path, epoch: int) -> TextIOWrapper | None:
         return None
     finally:
         temporary.unlink()
-    # Before any earlier one is forgotten: epochs that began anew would be refused by every table.
+    # Before any earlier one is forgotten: every table would refuse epochs that start over.
     sync_folder(folder)
     return file
 

@@ -1,4 +1,4 @@
-"""The ledger: what became of every row, as the commits themselves tell it."""
+"""The ledger: what became of every row, as recorded in the commits themselves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import facts_of
+from millstream.lake.unreadable import UnreadableFiles
 from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ class SourceEntry:
     input: int
     """Rows read, counted before they were parsed."""
     verdicts: Mapping[str, int]
+    unreadable: int = 0
+    """Files of which no row is read: they are set aside."""
+    blank: int = 0
+    """Lines without a character to be seen: they are counted, and no rows."""
+    bent: int = 0
+    """Rows with values that fit their columns only because those are lenient."""
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every row read has a verdict."""
-        return self.input == sum(self.verdicts.values())
+        """Whether every row read has a verdict, or is a blank line."""
+        return self.input == sum(self.verdicts.values()) + self.blank
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +65,20 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class ServeEntry:
-    """What became of the answers served to one store, as that store tells it."""
+    """What became of the answers served to one store, as recorded in that store."""
 
     name: str
     store: str
     batches: int
     input: int
-    """Rows that it was to have."""
+    """Rows that were sent to it."""
     written: int
     quarantined: int
     """Rows that it refused."""
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every row was written or put aside."""
+        """Whether every row was written or quarantined."""
         return self.input == self.written + self.quarantined
 
 
@@ -94,7 +101,7 @@ class Ledger:
 
 
 def read_ledger(home: Home) -> Ledger:
-    """Read what the last commit of every table tells."""
+    """Read the facts of the last commit of every table."""
     sources, tables = [], []
     for name in home.tables:
         if name.endswith(QUARANTINE):
@@ -103,10 +110,20 @@ def read_ledger(home: Home) -> Ledger:
         counts, batches = facts.totals, facts.batch + 1
         if home.is_landing(name):
             verdicts = {verdict: counts.get(verdict, 0) for verdict in VERDICTS}
-            sources.append(SourceEntry(name, batches, counts.get("input", 0), verdicts))
+            aside = len(UnreadableFiles(home.connector(name)).read())
+            entry = SourceEntry(
+                name,
+                batches,
+                counts.get("input", 0),
+                verdicts,
+                aside,
+                blank=counts.get("blank", 0),
+                bent=counts.get("_bent", 0),
+            )
+            sources.append(entry)
             continue
         rules = {n.removeprefix(RULE): count for n, count in counts.items() if n.startswith(RULE)}
-        entry = TableEntry(
+        table = TableEntry(
             name,
             batches,
             input=counts.get("input", 0),
@@ -115,24 +132,24 @@ def read_ledger(home: Home) -> Ledger:
             dropped=counts.get("dropped", 0),
             rules=rules,
         )
-        tables.append(entry)
+        tables.append(table)
     return Ledger(tuple(sources), tuple(tables), tuple(_serves(home)))
 
 
-def note_served(home: Home, name: str, held: Mapping[str, Facts]) -> None:
-    """Note what the stores of an answer told, by their names, for who reads the home alone."""
+def record_served(home: Home, name: str, held: Mapping[str, Facts]) -> None:
+    """Record the facts of each store of an answer, by its name, so that the home alone has them."""
     folder = home.served(name).parent
     folder.mkdir(exist_ok=True)
-    told = {s: {"batches": facts.batch + 1, **_sums(facts)} for s, facts in held.items()}
+    counts = {s: {"batches": facts.batch + 1, **_sums(facts)} for s, facts in held.items()}
     temporary = folder / f".{name}.json"
-    temporary.write_text(json.dumps(told))
+    temporary.write_text(json.dumps(counts))
     temporary.replace(home.served(name))
 
 
 def _serves(home: Home) -> Iterator[ServeEntry]:
     for file in sorted(home.served("").parent.glob("[!.]*.json")):
-        for store, told in json.loads(file.read_text()).items():
-            yield ServeEntry(file.stem, store, **told)
+        for store, counts in json.loads(file.read_text()).items():
+            yield ServeEntry(file.stem, store, **counts)
 
 
 def _sums(facts: Facts) -> dict[str, int]:

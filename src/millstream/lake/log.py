@@ -1,4 +1,4 @@
-"""The log of a Delta table, read as files: what its commits told, without opening the table."""
+"""The log of a Delta table, read as files: the facts of its commits, without opening the table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from millstream.errors import fault
+from millstream.lake.fence import Fence
 from millstream.lake.frontier import latest
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ QUERY = "millstream."
 _KIND_WITHIN = 16
 """The kind of an action is the first word of its line."""
 _COMMIT = re.compile(r"\d{20}\.json")
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Facts:
     batch: int = -1
     rows: int = 0
     digest: str = ""
-    """Number of rows and an order-free hash of the batch, to tell a retry that differs."""
+    """Number of rows and an order-free hash of the batch, to detect a retry that differs."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """What the last batch added to the totals."""
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -54,7 +56,7 @@ class Facts:
     """No change to come stems from an event before it, in microseconds since 1970; NOTHING_YET
     while nothing is complete, None if it cannot be known of this table."""
     event_time: str | None = None
-    """The column that tells when the event of a row was, if one does."""
+    """The event-time column, if there is one."""
     delay: int | None = None
     """How far a row may come behind the greatest event time, in microseconds, if that is bounded;
     the most that it ever was."""
@@ -64,6 +66,11 @@ class Facts:
     mode: str = ""
     """How the table takes its answer: append, update or complete."""
 
+    @property
+    def fence(self) -> Fence:
+        """What a table knows of its writer and its last batch."""
+        return Fence("", self.epoch, "", self.query_id, self.batch, self.digest)
+
     def plus(self, counts: Mapping[str, int]) -> Facts:
         """Add a batch's counts to the totals."""
         totals = dict(self.totals)
@@ -71,14 +78,14 @@ class Facts:
             totals[name] = totals.get(name, 0) + count
         return replace(self, counts=dict(counts), totals=totals)
 
-    def publishing(self, told: Publication) -> Facts:
-        """Tell readers of time: a frontier never goes back, nor is a delay forgotten."""
-        delays = [delay for delay in (self.delay, told.delay) if delay is not None]
+    def publishing(self, publication: Publication) -> Facts:
+        """Add what is published about time: a frontier never goes back, a delay never shrinks."""
+        delays = [delay for delay in (self.delay, publication.delay) if delay is not None]
         return replace(
             self,
-            frontier=latest(self.frontier, told.frontier),
-            event_time=told.event_time,
-            delay=max(delays) if told.delay is not None else None,
+            frontier=latest(self.frontier, publication.frontier),
+            event_time=publication.event_time,
+            delay=max(delays) if publication.delay is not None else None,
         )
 
 
@@ -90,13 +97,13 @@ class Commit:
     at: datetime
     operation: str
     facts: Facts | None
-    """What it told of the table; None if another program wrote it, say OPTIMIZE."""
+    """The facts it recorded; None if another program wrote it, say OPTIMIZE."""
     is_batch: bool
     """Whether it wrote a batch; a driver also commits when it takes the table over."""
 
 
 def is_table(folder: Path) -> bool:
-    """Tell whether a folder is a table; one whose very first commit was cut short is not yet.
+    """Return whether a folder is a table; one whose very first commit was cut short is not yet.
 
     Of such a commit delta-rs leaves a file with a number after its name, `…0.json#1`.
     """
@@ -125,10 +132,18 @@ def commits(table: Path, *, up_to: int | None = None) -> Iterator[Commit]:
                 ) from error
 
 
-def facts_of(table: Path, *, version: int | None = None) -> Facts:
-    """Read what the last batch told of a table, now or at a version; commits of others are skipped.
+def commit_of(table: Path, version: int) -> Commit | None:
+    """Read the commit of a version; None if it is not there, or not as it was written."""
+    try:
+        return _read(commit_path(table, version))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
-    Before its first batch a table has told nothing.
+
+def facts_of(table: Path, *, version: int | None = None) -> Facts:
+    """Read the facts of the last batch of a table, now or at a version; skip commits of others.
+
+    Before its first batch a table has empty facts.
     """
     seen = commits(table, up_to=version)
     return next((commit.facts for commit in seen if commit.facts), Facts())
@@ -145,7 +160,7 @@ def commit_checksum(table: Path, version: int) -> int | None:
 def files_added(table: Path, version: int) -> tuple[Path, ...] | None:
     """Name the files that a version added rows by; None if there is no such commit."""
     try:
-        added = _actions(table, version, "add")
+        added = actions(table, version, "add")
         return tuple(table / unquote(add["path"]) for add in added if add["dataChange"])
     except FileNotFoundError:
         return None
@@ -153,8 +168,31 @@ def files_added(table: Path, version: int) -> tuple[Path, ...] | None:
 
 def files_written(table: Path, version: int) -> tuple[Path, ...]:
     """Name all files that a version brought, those of the change feed too."""
-    brought = (*_actions(table, version, "add"), *_actions(table, version, "cdc"))
+    brought = (*actions(table, version, "add"), *actions(table, version, "cdc"))
     return tuple(table / unquote(action["path"]) for action in brought)
+
+
+def files_removed(table: Path, version: int) -> tuple[Path, ...]:
+    """Name the files that a version no longer has."""
+    return tuple(table / unquote(gone["path"]) for gone in actions(table, version, "remove"))
+
+
+def facts_at(table: Path, version: int) -> Facts | None:
+    """Read the facts that a version itself recorded; None if it has none or is gone."""
+    found = next(commits(table, up_to=version), None)
+    return found.facts if found is not None and found.version == version else None
+
+
+def checkpoints(table: Path) -> list[int]:
+    """Say which versions can be read without the commits before them."""
+    log = table / "_delta_log"
+    names = (file.name for file in log.iterdir()) if log.exists() else ()
+    return sorted(int(name[:20]) for name in names if _CHECKPOINT.fullmatch(name))
+
+
+def first_version(table: Path) -> int:
+    """Say which version is the first that can still be read."""
+    return 0 if commit_path(table, 0).exists() else min(checkpoints(table), default=0)
 
 
 def commit_path(table: Path, version: int) -> Path:
@@ -162,8 +200,18 @@ def commit_path(table: Path, version: int) -> Path:
     return table / "_delta_log" / f"{version:020d}.json"
 
 
-def _actions(table: Path, version: int, kind: str) -> Iterator[dict[str, Any]]:
-    for line in commit_path(table, version).read_text().splitlines():
+def checkpoint_path(table: Path, version: int) -> Path:
+    """Where the checkpoint of a version is, if there is one."""
+    return table / "_delta_log" / f"{version:020d}.checkpoint.parquet"
+
+
+def actions(table: Path, version: int, kind: str) -> Iterator[dict[str, Any]]:
+    """Read the actions of one kind of a version.
+
+    Raises:
+        FileNotFoundError: There is no such commit.
+    """
+    for line in commit_path(table, version).read_text().split("\n"):
         # The lines of files are long and many: others are not parsed.
         if f'"{kind}"' in line[:_KIND_WITHIN]:
             yield json.loads(line)[kind]
@@ -178,20 +226,20 @@ def versions(table: Path) -> range:
 
 
 def _read(file: Path) -> Commit:
-    told: dict[str, Any] = {}
-    is_batch, lines = False, file.read_text().splitlines()
-    if not lines:
+    info: dict[str, Any] = {}
+    is_batch, text = False, file.read_text()
+    if not text:
         raise ValueError
-    for line in lines:
+    for line in text.split("\n"):
         # The lines of files are long and many: those are not parsed.
         if any(kind in line[:_KIND_WITHIN] for kind in ('"commitInfo"', '"txn"')):
             action = json.loads(line)
-            told = action.get("commitInfo", told)
+            info = action.get("commitInfo", info)
             is_batch |= _is_batch(action.get("txn", {}).get("appId", ""))
-    at_s = told["timestamp"] / 1000 if "timestamp" in told else file.stat().st_mtime
-    facts = Facts(**json.loads(told[FACTS])) if FACTS in told else None
+    at_s = info["timestamp"] / 1000 if "timestamp" in info else file.stat().st_mtime
+    facts = Facts(**json.loads(info[FACTS])) if FACTS in info else None
     at = datetime.fromtimestamp(at_s, UTC)
-    return Commit(int(file.stem), at, str(told.get("operation", "")), facts, is_batch)
+    return Commit(int(file.stem), at, str(info.get("operation", "")), facts, is_batch)
 
 
 def _is_batch(transaction: str) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 WRITTEN = "name STRING, partition STRING"
-"""What a writer tells of each file, as Spark's DDL."""
+"""The columns that a writer returns for each file, as Spark's DDL."""
 
 _ROW_GROUP_ROWS = 500_000
 _ROW_GROUP_BYTES = 64 << 20
@@ -44,16 +44,16 @@ def writer(
     """
 
     def write(batches: Batches) -> Batches:
-        folder, files = Path(into), dict[str, _File]()
-        told: list[tuple[str, str]] = []
+        folder, files = Path(into), dict[str, PartFile]()
+        closed: list[tuple[str, str]] = []
         for batch in transform(batches) if transform else batches:
             for partition, rows in _split(batch, partition_by):
                 if partition not in files and len(files) >= _OPEN_FILES:
-                    told.append(files.pop(next(iter(files))).close())
-                file = files.setdefault(partition, _File(folder, partition))
+                    closed.append(files.pop(next(iter(files))).close())
+                file = files.setdefault(partition, PartFile(folder, partition))
                 file.add(rows)
-        told += [file.close() for file in files.values()]
-        names, partitions = [name for name, _ in told], [partition for _, partition in told]
+        closed += [file.close() for file in files.values()]
+        names, partitions = [name for name, _ in closed], [partition for _, partition in closed]
         yield pa.RecordBatch.from_arrays(
             [pa.array(names, pa.string()), pa.array(partitions, pa.string())],
             ["name", "partition"],
@@ -62,7 +62,7 @@ def writer(
     return write
 
 
-class _File:
+class PartFile:
     """One file, written row group by row group."""
 
     def __init__(self, folder: Path, partition: str) -> None:
@@ -72,6 +72,7 @@ class _File:
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
+        """Write rows after those that are there."""
         self._waiting.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
@@ -79,10 +80,17 @@ class _File:
             self._flush()
 
     def close(self) -> tuple[str, str]:
+        """Finish the file; return its name and its partition."""
         self._flush()
         if self._writer is not None:
             self._writer.close()
         return self._path.name, self._partition
+
+    def drop(self) -> None:
+        """Leave no file behind, if no row is to be kept."""
+        if self._writer is not None:
+            self._writer.close()
+            self._path.unlink()
 
     def _flush(self) -> None:
         if not self._waiting:
@@ -106,7 +114,7 @@ def _split(
     distinct = pa.Table.from_batches([batch]).group_by(list(partition_by)).aggregate([])
     for values in distinct.to_pylist():
         same = _rows_with(batch, values) if distinct.num_rows > 1 else None
-        partition = {name: _text(value) for name, value in values.items()}
+        partition = {name: partition_text(value) for name, value in values.items()}
         yield json.dumps(partition), rest if same is None else rest.filter(same)
 
 
@@ -121,7 +129,7 @@ def _rows_with(batch: pa.RecordBatch, values: dict[str, Any]) -> Any:
     return same
 
 
-def _text(value: Any) -> str | None:
+def partition_text(value: Any) -> str | None:
     """Write a value as Delta writes partition values."""
     match value:
         case None:

@@ -12,6 +12,8 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.parquet import WRITTEN, writer
+from millstream.model.schema import quoted_name
+from millstream.spark.arrow import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ class Staged:
 
     files: tuple[DataFile, ...]
     seen: Mapping[str, int]
-    """What was counted while the rows went by."""
+    """What was counted while the rows were written."""
     digest: str
 
     @property
@@ -44,12 +46,12 @@ class Staged:
 def observe(
     frame: DataFrame, counts: Mapping[str, Column], digested: Sequence[str]
 ) -> tuple[DataFrame, Observation]:
-    """Count and hash rows as they go by, at no further pass over them."""
+    """Count and hash rows in the same pass that writes them."""
     observation = Observation()
     hashable = [name for name in digested if _is_exact(frame.schema[name].dataType)]
     metrics = {name: F.count_if(condition) for name, condition in counts.items()}
     metrics["_rows"] = F.count(F.lit(1))
-    metrics["_hash"] = F.bit_xor(F.xxhash64(*hashable)) if hashable else F.lit(0)
+    metrics["_hash"] = F.bit_xor(F.xxhash64(*map(quoted_name, hashable))) if hashable else F.lit(0)
     columns = [metric.alias(name) for name, metric in metrics.items()]
     return frame.observe(observation, *columns), observation
 
@@ -61,11 +63,12 @@ def stage(
     partition_by: Sequence[str] = (),
     transform: Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]] | None = None,
 ) -> Staged:
-    """Write a batch into a folder that no table knows; `transform` is done where it is written."""
+    """Write a batch into a folder outside any table; `transform` runs in the writing tasks."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
-    written = frame.mapInArrow(writer(str(into), partition_by, transform), WRITTEN).collect()
-    files = tuple(DataFile.read(into / w["name"], json.loads(w["partition"])) for w in written)
+    write = writer(str(into), partition_by, transform)
+    rows = map_in_arrow(frame, write, WRITTEN).collect()
+    files = tuple(DataFile.read(into / row["name"], json.loads(row["partition"])) for row in rows)
     seen = observation.get
     return Staged(files, _counts(seen), digest_of(seen))
 

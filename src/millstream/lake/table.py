@@ -1,4 +1,4 @@
-"""Tables: a batch of answers, held to its expectations and to the schema, written exactly once."""
+"""Tables: a batch of answers, checked against expectations and schema, written exactly once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from millstream.crash import reach
 from millstream.errors import fault
-from millstream.lake.enforce import Shape, open_table
+from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.frontier import nothing_known
 from millstream.lake.ledger import RULE
@@ -63,11 +63,13 @@ class TableSink:
         if self._is_split:
             partition_by.append(_KEPT)
         elif _KEPT in marked.columns:
-            seen = (seen.where(_KEPT) if self._keeps_out else seen).drop(_KEPT, RULES)
+            seen = (seen.where(_KEPT) if keeps_out(self._declared.expect) else seen).drop(
+                _KEPT, RULES
+            )
         return stage(seen, observation, self._staging, partition_by)
 
     def replay(self, answer: DataFrame) -> str:
-        """Compute a batch that is written already, to tell whether it is the same."""
+        """Compute a batch that is written already, to check that it is the same."""
         marked = self._mark(answer)
         return digest_without_writing(*observe(marked, self._broken(), answer.columns))
 
@@ -104,10 +106,10 @@ class TableSink:
         counts = self._counts(staged, count_rows(kept), count_rows(aside), count_rows(raised))
         if self._quarantine is not None:
             is_whole = self._declared.mode == "complete"
-            put_aside = self._quarantine.replace if is_whole else self._quarantine.append
+            write = self._quarantine.replace if is_whole else self._quarantine.append
             facts = _next(self._quarantine.facts, staged, batch, query_id)
             aside = (*(file.without(_KEPT) for file in aside), *raised)
-            put_aside(aside, facts.plus({"written": count_rows(aside)}))
+            write(aside, facts.plus({"written": count_rows(aside)}))
             reach("quarantine_commit", self._table.path.parent.parent, self._table.name, batch)
         facts = _next(self.facts, staged, batch, query_id).plus(counts)
         changed = batch if staged.files or self._declared.mode == "complete" else facts.changed
@@ -115,11 +117,11 @@ class TableSink:
         facts = facts.publishing(published or self._published(batch))
         self._write([file.without(_KEPT) for file in kept], gone, facts)
 
-    def tell(self, published: Publication) -> None:
-        """Tell that more is complete, though no row has changed; nothing if it is not."""
+    def publish(self, published: Publication) -> None:
+        """Commit a later frontier, though no row has changed; do nothing if it is not later."""
         facts = self.facts.publishing(published)
         if facts.frontier != self.facts.frontier:
-            self._table.tell(facts)
+            self._table.publish(facts)
 
     def _write(self, files: Sequence[DataFile], gone: pa.Table | None, facts: Facts) -> None:
         match self._declared.mode:
@@ -131,7 +133,7 @@ class TableSink:
                 self._table.append(files, facts)
 
     def _raised(self) -> tuple[DataFile, ...]:
-        """Find the rows that functions of keys raised on."""
+        """Find the rows on which stateful functions raised."""
         if self._quarantine is None:
             return ()
         partition = dict.fromkeys(self._quarantine.partition_by)
@@ -140,26 +142,20 @@ class TableSink:
     def _mark(self, answer: DataFrame) -> DataFrame:
         if not self._declared.expect.rules:
             return answer
-        names = [F.when(broken, F.lit(name)) for name, broken in self._broken().items()]
-        rules = F.array_compact(F.array(*names))
-        kept = F.size(rules) == 0 if self._keeps_out else F.lit(True)
+        rules = broken_rules(self._declared.expect)
+        kept = F.size(rules) == 0 if keeps_out(self._declared.expect) else F.lit(True)
         rules = F.when(F.size(rules) > 0, rules)
         return answer.withColumns({_KEPT: kept, RULES: rules})
 
     @property
-    def _keeps_out(self) -> bool:
-        return self._declared.expect.on_violation in _KEEPING_OUT
-
-    @property
     def _is_split(self) -> bool:
-        """Whether rows that are kept out are written too: to the side, or to forget their keys."""
-        forgets = self._declared.mode == "update" and self._keeps_out
+        """Whether rejected rows are written too: to the quarantine, or to delete their keys."""
+        forgets = self._declared.mode == "update" and keeps_out(self._declared.expect)
         is_aside = self._declared.expect.on_violation == "quarantine"
         return bool(self._declared.expect.rules) and (is_aside or forgets)
 
     def _broken(self) -> Mapping[str, Column]:
-        rules = self._declared.expect.rules.items()
-        return {name: ~F.coalesce(F.expr(rule), F.lit(False)) for name, rule in rules}
+        return _broken(self._declared.expect)
 
     def _counts(self, staged: Staged, written: int, aside: int, raised: int) -> dict[str, int]:
         quarantined = raised + (aside if self._quarantine is not None else 0)
@@ -198,6 +194,19 @@ class TableSink:
         return keys_of(files, self._declared.key) if files else None
 
 
+def table_shape(table: Table, schema: str) -> TableShape:
+    """Return what the table of an answer looks like; the schema is Spark's JSON."""
+    feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
+    return TableShape(
+        table.name,
+        schema,
+        table.at,
+        partition_by=table.partition_by,
+        evolve=table.evolve,
+        properties=feed,
+    )
+
+
 def open_table_sink(
     table: Table,
     frame: DataFrame,
@@ -207,26 +216,18 @@ def open_table_sink(
     may_raise: bool = False,
     published: Published = nothing_known,
 ) -> TableSink:
-    """Open a table, and the quarantine beside it if rows may have to be kept aside.
+    """Open a table, and its quarantine if rows may be quarantined.
 
     Args:
         table: What is declared.
         frame: Its answer.
         home: Where it is.
         epoch: The driver's.
-        may_raise: Whether rows are put aside that a function raised on.
+        may_raise: Whether rows on which a function raised are quarantined.
         published: Says what is known of time after a batch.
     """
-    feed = {} if table.mode == "append" else {"delta.enableChangeDataFeed": "true"}
-    shape = Shape(
-        table.name,
-        frame.schema.json(),
-        table.at,
-        partition_by=table.partition_by,
-        evolve=table.evolve,
-        properties=feed,
-    )
-    has_rules = bool(table.expect.rules) and table.expect.on_violation == "quarantine"
+    shape = table_shape(table, frame.schema.json())
+    has_rules = bool(table.expect.rules) and quarantines(table.expect)
     quarantine = None
     if has_rules or may_raise:
         more = [StructField(RULES, ArrayType(StringType()))]
@@ -237,31 +238,60 @@ def open_table_sink(
             schema=StructType([*frame.schema.fields, *more]).json(),
             partition_by=table.partition_by if table.mode != "update" else (),
             properties={},
-            # The table itself is held to its columns; what is aside of it may have had others.
+            # The table itself is checked against its columns; its quarantine may have had others.
             evolve=True,
         )
         quarantine = open_table(home.quarantine(table.name), aside, epoch=epoch)
-    written = open_table(home.table(table.name), shape, epoch=epoch)
-    return TableSink(table, written, quarantine, home, published)
+    opened = open_table(home.table(table.name), shape, epoch=epoch)
+    return TableSink(table, opened, quarantine, home, published)
 
 
 def keys_of(files: Sequence[DataFile], key: Sequence[str]) -> pa.Table:
     """Read the key columns of files; there must be one at least."""
-    return pa.concat_tables(pq.ParquetFile(file.path).read(list(key)) for file in files)
+    # A name selects all columns that begin with it and a dot, too.
+    return pa.concat_tables(pq.ParquetFile(f.path).read(list(key)).select(list(key)) for f in files)
 
 
 def has_double(keys: pa.Table) -> bool:
-    """Tell whether a key is there more than once."""
+    """Return whether a key occurs more than once."""
     while any(str(field.type).startswith("struct") for field in keys.schema):
         keys = keys.flatten()
+        keys = keys.rename_columns(list(map(str, range(keys.num_columns))))
     return keys.group_by(keys.column_names).aggregate([]).num_rows < keys.num_rows
 
 
-def rows_let_in(answer: DataFrame, expect: Expectations) -> DataFrame:
-    """Leave out the rows that the rules keep out of the table."""
-    for rule in expect.rules.values() if expect.on_violation in _KEEPING_OUT else ():
+def accepted_rows(answer: DataFrame, expect: Expectations) -> DataFrame:
+    """Return the rows that the rules let into the table."""
+    for rule in expect.rules.values() if keeps_out(expect) else ():
         answer = answer.where(F.coalesce(F.expr(rule), F.lit(False)))
     return answer
+
+
+def quarantined_rows(answer: DataFrame, expect: Expectations) -> DataFrame:
+    """Return the rows that the rules put into the quarantine, with the rules that each breaks."""
+    if not quarantines(expect):
+        answer = answer.where(F.lit(False))
+    return answer.withColumn(RULES, broken_rules(expect)).where(F.size(RULES) > 0)
+
+
+def keeps_out(expect: Expectations) -> bool:
+    """Whether rows that break a rule are not in the table."""
+    return expect.on_violation in _KEEPING_OUT
+
+
+def quarantines(expect: Expectations) -> bool:
+    """Whether rows that break a rule go to a quarantine."""
+    return expect.on_violation == "quarantine"
+
+
+def broken_rules(expect: Expectations) -> Column:
+    """Return the names of the rules that a row breaks."""
+    names = [F.when(broken, F.lit(name)) for name, broken in _broken(expect).items()]
+    return F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
+
+
+def _broken(expect: Expectations) -> Mapping[str, Column]:
+    return {name: ~F.coalesce(F.expr(rule), F.lit(False)) for name, rule in expect.rules.items()}
 
 
 def _next(facts: Facts, staged: Staged, batch: int, query_id: str) -> Facts:

@@ -7,21 +7,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
-from pyspark.sql.types import StructType
 
 from millstream.errors import fault
+from millstream.lake.log import first_version
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from millstream.lake.home import Home
 
 _FEW_FILES = 32
 """Spark finds more of them with a job."""
-_MEANT_OTHERWISE = frozenset("*?[]{}\\:")
-"""What Spark takes for a pattern, or for an address, in a path."""
+_SPECIAL = frozenset("*?[]{}\\:")
+"""Characters that Spark reads as a pattern or an address in a path."""
 
 
 def read_table(
@@ -57,8 +58,10 @@ def _few_files(table: DeltaTable, path: Path) -> tuple[StructType, list[str]] | 
     actions: Any = table.get_add_actions()
     features = {*(table.protocol().reader_features or ())} - {"timestampNtz"}
     asks_more = features or table.metadata().partition_columns
-    if asks_more or not 0 < actions.num_rows <= _FEW_FILES or _MEANT_OTHERWISE & {*str(path)}:
+    if asks_more or not 0 < actions.num_rows <= _FEW_FILES or _SPECIAL & {*str(path)}:
         return None
+    from pyspark.sql.types import StructType
+
     names = [str(path / name.as_py()) for name in actions.column("path")]
     return StructType.fromJson(json.loads(table.schema().to_json())), names
 
@@ -69,9 +72,9 @@ def existing_version(path: Path, name: str, version: int) -> int:
     Raises:
         UNKNOWN_VERSION: It has not.
     """
-    latest = DeltaTable(str(path)).version()
-    if not 0 <= version <= latest:
-        raise fault("UNKNOWN_VERSION", table=name, version=version, latest=latest)
+    first, latest = first_version(path), DeltaTable(str(path)).version()
+    if not first <= version <= latest:
+        raise fault("UNKNOWN_VERSION", table=name, version=version, first=first, latest=latest)
     return version
 
 
@@ -79,8 +82,8 @@ def version_as_of(path: Path, name: str, moment: str) -> int:
     """Give the last version that a table had at a moment.
 
     Raises:
-        UNKNOWN_MOMENT: Its first commit is later, or its last one earlier: as Delta has it,
-            what is not committed yet cannot be asked for.
+        UNKNOWN_MOMENT: Its first commit is later, or its last one earlier: as in Delta,
+            a version that is not committed yet cannot be read.
         ARGUMENT_REFUSED: The moment cannot be read.
     """
     try:
@@ -97,11 +100,11 @@ def version_as_of(path: Path, name: str, moment: str) -> int:
 
 
 def _commits(path: Path) -> list[tuple[datetime, int]]:
-    """List when each version was committed, as Delta tells it: by its file, and ever later."""
+    """List when each version was committed, as Delta dates it: by its file, always increasing."""
     found: list[tuple[datetime, int]] = []
-    last = 0
+    last, first = 0, first_version(path)
     for file in sorted((path / "_delta_log").glob("*.json")):
-        if file.stem.isdigit():
+        if file.stem.isdigit() and int(file.stem) >= first:
             last = max(last + 1, file.stat().st_mtime_ns // 1_000_000)
             found.append((datetime.fromtimestamp(last / 1000, UTC), int(file.stem)))
     return found

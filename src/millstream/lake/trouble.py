@@ -1,4 +1,4 @@
-"""Queries that did not end well: kept in the home, so that every later look finds them."""
+"""Queries that failed, recorded in the home for every later command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Trouble:
 
 
 def read_troubles(home: Home) -> dict[str, Trouble]:
-    """Read which queries did not end well, by their names."""
+    """Read which queries failed, by their names."""
     try:
         found = json.loads(home.troubles.read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Idle sources: what the clock says of a source that has given no row for a while."""
+"""Idle sources: how the clock moves the watermark of a source without new rows."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Idle:
 
     @staticmethod
     def of(source: Source) -> Idle | None:
-        """Say what is declared of a source, if anything is."""
+        """Return what a source declares; None if nothing."""
         if source.idle is None or source.watermark is None:
             return None
         return Idle(in_microseconds(source.idle), in_microseconds(source.watermark))
 
     @property
     def step(self) -> int:
-        """How often the clock is looked at, once it moves the watermark."""
+        """How often the watermark moves, once the clock moves it."""
         return max(self.after // _STEPS, 1)
 
     def reached(self, quiet_since: int, now: int) -> int | None:
-        """Say where the watermark is by now; None while the source is not idle.
+        """Return where the watermark is now; None while the source is not idle.
 
         It is where it would be if a row had come, and happened, as long ago as `after`.
 
         >>> minute = 60_000_000
         >>> idle = Idle(after=10 * minute, delay=minute)
-        >>> idle.reached(0, now=9 * minute), idle.reached(0, now=12 * minute) == minute
+        >>> idle.reached(0, now=10 * minute - 1), idle.reached(0, now=10 * minute) == -minute
         (None, True)
         """
         return now - self.after - self.delay if now - quiet_since >= self.after else None

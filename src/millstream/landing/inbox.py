@@ -1,4 +1,4 @@
-"""Records that cannot be asked for again: kept in files, in order, until they are landed."""
+"""Records that cannot be read again from their source: kept in files, in order, until landed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_EVERY_S = 0.02
 
 
 class Inbox:
-    """Takes the records of a source, in order; they are acknowledged when they are landed.
+    """Accepts the records of a source, in order; they are acknowledged when they are landed.
 
     Whatever arrives while a batch lands goes into one file, and so into one batch: a slow landing
     takes larger batches, not longer queues. Files are numbered within the epoch of the driver, so
@@ -41,34 +41,46 @@ class Inbox:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more is taken, because the app stops."""
+        """Whether no more records are accepted, because the app stops."""
         return self._is_closed
 
     def put(self, *records: str | bytes) -> None:
-        """Take records, one or more lines each, and return when they are landed.
+        """Add records, one or more lines each, and return when they are landed.
 
         Raises:
             InboxClosedError: The app stops, and they may or may not be landed.
         """
         file = self.offer(*records)
         with self._changed:
-            while self._landed() < file:
+            while not self.has_landed(file):
                 self._refuse_if_closed()
                 self._changed.wait(_LOOK_EVERY_S)
 
     def offer(self, *records: str | bytes) -> str:
-        """Take records without waiting for them; name the file they will be in.
+        """Add records without waiting for them; return the name of the file they will be in.
 
         Raises:
             InboxClosedError: The app stops.
         """
-        lines = [line for record in records for line in _lines(record)]
+        lines = _lines(records)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or len(self._waiting) < _MOST_WAITING)
+            self._changed.wait_for(lambda: self._is_closed or not self._is_full)
+            return self._add(lines)
+
+    def try_offer(self, *records: str | bytes) -> str | None:
+        """Add records as `offer` does; None if too many wait already.
+
+        Raises:
+            InboxClosedError: The app stops.
+        """
+        lines = _lines(records)
+        with self._changed:
             self._refuse_if_closed()
-            self._waiting += lines
-            self._changed.notify_all()
-            return self._name(self._next) if lines else ""
+            return None if self._is_full else self._add(lines)
+
+    def has_landed(self, file: str) -> bool:
+        """Return whether the records of a file are landed."""
+        return self._landed() >= file
 
     def wait(self, seconds: float) -> None:
         """Pause, unless the app stops before."""
@@ -76,11 +88,21 @@ class Inbox:
             self._changed.wait_for(lambda: self._is_closed, seconds)
 
     def close(self) -> None:
-        """Take no more; what was taken is kept for the next run, and is not acknowledged."""
+        """Accept no more; records not landed yet are kept for the next run, unacknowledged."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         self._thread.join()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= _MOST_WAITING
+
+    def _add(self, lines: Sequence[bytes]) -> str:
+        self._refuse_if_closed()
+        self._waiting += lines
+        self._changed.notify_all()
+        return self._name(self._next) if lines else ""
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -114,7 +136,7 @@ class Inbox:
         with draft.open("wb") as out:
             out.writelines(line + b"\n" for line in lines)
             out.flush()
-            # Spark takes files by age, to the millisecond; two of one instant would have no order.
+            # Spark orders files by age, to the millisecond; two of one instant would have no order.
             age_ns = (self._epoch * 10**9 + self._next) * 10**6
             os.utime(draft, ns=(age_ns, age_ns))
             sync_written(out)
@@ -132,6 +154,6 @@ class Inbox:
         return f"{self._epoch:08d}-{number:012d}.txt"
 
 
-def _lines(record: str | bytes) -> list[bytes]:
-    raw = record.encode() if isinstance(record, str) else record
-    return [line for line in raw.replace(b"\r\n", b"\n").split(b"\n") if line]
+def _lines(records: Sequence[str | bytes]) -> list[bytes]:
+    raw = (record.encode() if isinstance(record, str) else record for record in records)
+    return [line for each in raw for line in each.replace(b"\r\n", b"\n").split(b"\n") if line]

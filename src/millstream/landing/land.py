@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from millstream.errors import fault
+from millstream.lake.enforce import TableShape
 from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
-from millstream.landing.decode import NO_RECORD, decoded_schema, decoder
+from millstream.landing.decode import (
+    BENT,
+    BLANK,
+    NO_RECORD,
+    decoded_names,
+    decoded_schema,
+    decoder,
+)
+from millstream.landing.event_time import in_arrow, in_spark
 from millstream.landing.idle import Idle, in_microseconds
-from millstream.landing.verdict import Moment, Rule, judge, numbered, unjudged
+from millstream.landing.verdict import Moment, Rule, as_decoded, judge, numbered
 from millstream.model.dataset import VERDICTS
 from millstream.model.duration import UNIX_EPOCH
 from millstream.model.schema import Atom, Field, Schema
+from millstream.operators.columns import quoted
+from millstream.spark.arrow import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     import pyarrow as pa
@@ -28,6 +39,8 @@ if TYPE_CHECKING:
 
     from millstream.lake.delta import Facts, FencedTable
     from millstream.model.dataset import Followed, Source
+
+    Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _MARKS = (
     Field("_reason", Atom.STRING),
@@ -39,6 +52,7 @@ _MARKS = (
     Field("_verdict", Atom.STRING),
 )
 _JUDGED = ("_arrived_at", "_batch", "_verdict")
+_NOT_LANDED = (NO_RECORD, BLANK)
 _BROKEN = "_broken"
 _NOT_RIGHT = "a record is not as the schema says, and without batches nothing would count it"
 
@@ -48,7 +62,8 @@ class Landing:
     """How one source is parsed and judged."""
 
     source: Source
-    schema: Schema
+    records: Schema
+    """The columns of a record."""
 
     @staticmethod
     def of(source: Source) -> Landing:
@@ -56,27 +71,61 @@ class Landing:
         return Landing(source, Schema.parse(source.connector.schema))
 
     @property
+    def schema(self) -> Schema:
+        """The columns of a row: those of a record, and the event time if it is computed."""
+        name, fields = self.source.event_time, self.records.fields
+        if name is None or self.source.event_time_from is None or name in self.records.names:
+            return self.records
+        return Schema((*fields, Field(name, Atom.TIMESTAMP)))
+
+    @property
     def table_schema(self) -> str:
         """The columns of the landing table, as Spark's JSON."""
-        return Schema((*self.schema.with_nulls().fields, *_MARKS)).to_json()
+        return Schema((*self.schema.with_nulls().fields, *_MARKS, *self._bent)).to_json()
+
+    @property
+    def _bent(self) -> tuple[Field, ...]:
+        """The column that names the columns whose values were bent, if any can be."""
+        return (BENT,) if self.is_lenient else ()
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether values of some columns may be written in another way than their types are."""
+        codec = self.source.connector.codec
+        return bool(codec.record.lenient_columns(self.records)) and codec.format != "rows"
+
+    @property
+    def shape(self) -> TableShape:
+        """What the landing table looks like."""
+        source = self.source
+        return TableShape(
+            source.name,
+            self.table_schema,
+            source.at,
+            partition_by=LandingSink.partition_by,
+            evolve=source.evolve,
+            optional=(BENT.name,),
+        )
 
     def live(self, raw: DataFrame) -> DataFrame:
         """Keep the right rows of a source that is not landed; the others are counted by verdict."""
-        judge = self.work(Moment())
+        names = self.schema.names
+        rows, judge = self.prepared(self._bare(raw), Moment())
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return (numbered(batch, self.schema.names) for batch in judge(batches))
+            return (numbered(batch, names) for batch in judge(batches))
 
         numbers = Schema((*self.schema.with_nulls().fields, Field("_verdict", Atom.TINYINT)))
-        judged = self._bare(raw).mapInArrow(work, numbers.to_ddl())
+        judged = map_in_arrow(rows, work, numbers.to_ddl())
         right = F.col("_verdict") == VERDICTS.index("ok")
         if (violated := self._violated()) is not None:
             rejected = F.lit(VERDICTS.index("rejected")).cast("byte")
             verdict = F.when(right & violated.isNotNull(), rejected).otherwise(F.col("_verdict"))
             judged = judged.withColumn("_verdict", verdict)
-        counts = [F.count_if(F.col("_verdict") == n).alias(v) for n, v in enumerate(VERDICTS)]
-        counted = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
-        return counted.where(right).select(*self.schema.names)
+        counted = (*VERDICTS, BLANK)
+        counts = [F.count_if(F.col("_verdict") == n).alias(v) for n, v in enumerate(counted)]
+        observed = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
+        return observed.where(right).select(*map(quoted, self.schema.names))
 
     def live_by_row(self, raw: DataFrame, *, counted: bool) -> DataFrame:
         """Keep the right rows of a source that is read without batches: by Spark alone.
@@ -86,46 +135,50 @@ class Landing:
             counted: Whether the others are counted by verdict; else one of them stops the query.
         """
         right, rows = self._decoded_by_spark(raw)
+        if self.source.event_time_from is not None:
+            rows = rows.withColumn(*self._computed(right))
         if (column := self.source.event_time) is not None:
-            right = right & F.col(column).isNotNull()
+            right = right & quoted(column).isNotNull()
         if not counted:
             stop = F.raise_error(F.lit(_NOT_RIGHT)).cast("boolean")
-            return rows.where(F.when(right, F.lit(True)).otherwise(stop)).select(*self.schema.names)
+            return rows.where(F.when(right, F.lit(True)).otherwise(stop)).select(
+                *map(quoted, self.schema.names)
+            )
         verdict = F.when(right, F.lit("ok")).otherwise("malformed")
         for broken in self._broken():
             verdict = F.when(right & broken, F.lit("rejected")).otherwise(verdict)
         judged = rows.withColumn("_verdict", verdict)
         counts = [F.count_if(F.col("_verdict") == v).alias(v) for v in VERDICTS]
         observed = judged.observe(self.source.name, F.count(F.lit(1)).alias("input"), *counts)
-        return observed.where("_verdict = 'ok'").select(*self.schema.names)
+        return observed.where("_verdict = 'ok'").select(*map(quoted, self.schema.names))
 
     def _broken(self) -> Iterator[Column]:
-        """What is true of rows that are rejected."""
+        """The conditions under which a row is rejected."""
         if (column := self.source.event_time) is not None:
-            yield F.col(column) <= F.lit(UNIX_EPOCH)
+            yield quoted(column) <= F.lit(UNIX_EPOCH)
         if (violated := self._violated()) is not None:
             yield violated.isNotNull()
 
     def _decoded_by_spark(self, raw: DataFrame) -> tuple[Column, DataFrame]:
-        """Decode records with built-in functions; give also what is true of right ones."""
+        """Decode records with built-in functions; return the condition of valid ones, too."""
         text = F.col("value").cast("string")
         match self.source.connector.codec.format:
             case "json":
-                fields = (*self.schema.with_nulls().fields, Field(_BROKEN, Atom.STRING))
+                fields = (*self.records.with_nulls().fields, Field(_BROKEN, Atom.STRING))
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN}
                 row = F.from_json(text, Schema(fields).to_ddl(), options)
                 right = F.col("_row").isNotNull() & F.col(f"_row.{_BROKEN}").isNull()
                 parsed = raw.select(row.alias("_row")).select(right.alias("_right"), "_row.*")
                 return F.col("_right"), parsed
             case "text":
-                name = self.schema.names[0]
+                name = self.records.names[0]
                 right = F.coalesce(F.is_valid_utf8(text), F.lit(False))
                 return F.col("_right"), raw.select(right.alias("_right"), text.alias(name))
             case _:
-                return F.lit(True), raw.select(*self.schema.names)
+                return F.lit(True), raw.select(*map(quoted, self.records.names))
 
     def _bare(self, raw: DataFrame) -> DataFrame:
-        """Leave the place of each record out, unless it says where a file begins."""
+        """Drop the position of each record, unless it says where a file begins."""
         csv = self.source.connector.codec.csv
         if csv is not None and csv.reads_whole_files:
             return raw
@@ -133,36 +186,62 @@ class Landing:
         return raw.withColumns(nowhere)
 
     def bound(self, greatest: int | None) -> int | None:
-        """The watermark after batches whose greatest event time is given, in microseconds."""
+        """The watermark after batches with this greatest event time, in microseconds."""
         if greatest is None or self.source.watermark is None:
             return None
         return greatest - in_microseconds(self.source.watermark)
 
     def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
         """Turn raw records into typed rows, each with its verdict."""
-        marks = decoded_schema(self.schema, [mark for mark in _MARKS if mark.name in _JUDGED])
-        return self._reject(raw.mapInArrow(self.work(moment), marks))
+        judged = (mark for mark in _MARKS if mark.name in _JUDGED)
+        marks = decoded_schema(self.schema, (*self._bent, *judged))
+        rows, work = self.prepared(raw, moment)
+        return self._reject(map_in_arrow(rows, work, marks))
 
-    def work(
-        self, moment: Moment
-    ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """Make the function that decodes and judges, but for the rules, which are Spark's."""
-        codec, schema = self.source.connector.codec, self.schema
-        future = self.source.future
-        rule = Rule(self.source.event_time, future, in_microseconds(future))
-        decode = None
-        if codec.format != "rows":
-            options = codec.avro or codec.csv
-            decode = decoder(
-                schema, format=codec.format, options=options, number_lines=codec.number_lines
-            )
+    def prepared(self, raw: DataFrame, moment: Moment) -> tuple[DataFrame, Work]:
+        """Return rows, and the function that judges them; the rules are left to Spark.
+
+        The function decodes them, too, unless Spark must compute their event time in between.
+        """
+        source, decode, compute = self.source, self.decode(), None
+        rule = Rule.of(source)
+        if (expression := source.event_time_from) is not None:
+            compute = in_arrow(expression, self.records)
+            if compute is None:
+                rows = map_in_arrow(raw, decode, decoded_schema(self.records, self._bent))
+                rows = rows.withColumn(*self._computed(F.col("_reason").isNull()))
+                return rows.select(*decoded_names(self.schema, self._bent)), lambda bs: judge(
+                    bs, rule, moment
+                )
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            if decode is not None:
-                return judge(decode(batches), rule, moment)
-            return judge((unjudged(batch, schema.names) for batch in batches), rule, moment)
+            return judge(decode(batches), rule, moment, compute)
 
-        return work
+        return raw, work
+
+    def _computed(self, right: Column) -> tuple[str, Column]:
+        """The column of the event time, where a condition is true, and its name."""
+        assert self.source.event_time is not None
+        assert self.source.event_time_from is not None
+        return self.source.event_time, in_spark(self.source.event_time_from, right)
+
+    def decode(self) -> Work:
+        """Make the function that decodes.
+
+        Raises:
+            SchemaError: Records of this format cannot carry the schema.
+        """
+        codec, schema = self.source.connector.codec, self.records
+        if codec.format == "rows":
+            return lambda batches: (as_decoded(batch, schema.names) for batch in batches)
+        options = codec.avro or codec.csv
+        return decoder(
+            schema,
+            format=codec.format,
+            options=options,
+            record=codec.record,
+            number_lines=codec.number_lines,
+        )
 
     def _reject(self, judged: DataFrame) -> DataFrame:
         if (violated := self._violated()) is None:
@@ -217,8 +296,8 @@ class LandingSink:
             judged = self._landing.judge(counted, now)
             staged = stage(judged, observation, self._staging, self.partition_by)
         else:
-            work = self._landing.work(now)
-            staged = stage(counted, observation, self._staging, self.partition_by, work)
+            rows, work = self._landing.prepared(counted, now)
+            staged = stage(rows, observation, self._staging, self.partition_by, work)
         if staged.seen["_rows"] != staged.rows:
             raise fault(
                 "LANDING_UNBALANCED",
@@ -230,7 +309,7 @@ class LandingSink:
         return staged
 
     def replay(self, raw: DataFrame) -> str:
-        """Read a batch that is landed already, to tell whether it is the same."""
+        """Read a batch that is landed already, to check that it is the same."""
         return digest_without_writing(*observe(raw, {}, raw.columns))
 
     def commit(self, staged: Staged, batch: int, query_id: str) -> None:
@@ -240,8 +319,8 @@ class LandingSink:
             LATE_ROWS: It has late rows and the source allows none.
         """
         source = self._landing.source
-        landed = tuple(file for file in staged.files if file.partition["_verdict"] != NO_RECORD)
-        counts = {v: count_rows(staged.only("_verdict", v)) for v in VERDICTS}
+        landed = tuple(f for f in staged.files if f.partition["_verdict"] not in _NOT_LANDED)
+        counts = {v: count_rows(staged.only("_verdict", v)) for v in (*VERDICTS, BLANK)}
         if source.late == "fail" and counts["late"]:
             raise fault(
                 "LATE_ROWS", at=source.at, batch=batch, source=source.name, rows=counts["late"]
@@ -260,27 +339,29 @@ class LandingSink:
             mode="append",
         ).publishing(self._published(greatest, followed))
         read = staged.seen["_rows"] - count_rows(staged.only("_verdict", NO_RECORD))
+        if self._landing.is_lenient:
+            counts[BENT.name] = sum(file.rows - file.nulls(BENT.name) for file in landed)
         self._table.append(landed, facts.plus({"input": read, **counts}))
         origins = (file.greatest("_origin") or "" for file in landed)
         self.greatest_origin = max(self.greatest_origin, *origins, "")
 
     def pass_time(self, quiet_since: int, now: int) -> None:
-        """Tell that more is complete, if the source has been quiet for as long as it says."""
+        """Commit a later frontier, if the source has been quiet for its idle time."""
         idle = Idle.of(self._landing.source)
         reached = idle.reached(quiet_since, now) if idle else None
         if idle is None or reached is None or reached <= (self.facts.frontier or NOTHING_YET):
             return
-        told = Publication(reached, self._landing.source.event_time, idle.delay)
-        self._table.tell(replace(self.facts.publishing(told), quiet_since=quiet_since))
+        published = Publication(reached, self._landing.source.event_time, idle.delay)
+        self._table.publish(replace(self.facts.publishing(published), quiet_since=quiet_since))
 
     @property
     def bound(self) -> int | None:
-        """The watermark for the next batch: what was said to be complete stays so."""
-        bound, told = self._landing.bound(self.facts.greatest_event_time), self.facts.frontier
-        return bound if bound is None or told is None else max(bound, told)
+        """The watermark for the next batch; never before the frontier already published."""
+        bound, frontier = self._landing.bound(self.facts.greatest_event_time), self.facts.frontier
+        return bound if bound is None or frontier is None else max(bound, frontier)
 
     def _published(self, greatest: int | None, followed: Followed | None) -> Publication:
-        """Tell up to when the landing is complete: as far as what it follows is, if it does.
+        """Return up to when the landing is complete; for a followed table, its own frontier.
 
         Raises:
             FRONTIER_PASSED: Rows that are still to come there would be late here.
@@ -288,10 +369,10 @@ class LandingSink:
         source, bound = self._landing.source, self._landing.bound(greatest)
         delay = in_microseconds(source.watermark) if source.watermark else None
         if followed is None or source.event_time not in (None, followed.event_time):
-            frontier = None if source.event_time is None else NOTHING_YET
-            return Publication(frontier if bound is None else bound, source.event_time, delay)
-        if bound is not None and (told := moment(followed.frontier)):
-            self._refuse_if_passed(moment(bound), told)
+            unknown = None if source.event_time is None else NOTHING_YET
+            return Publication(unknown if bound is None else bound, source.event_time, delay)
+        if bound is not None and (frontier := moment(followed.frontier)):
+            self._refuse_if_passed(moment(bound), frontier)
         return Publication(followed.frontier, source.event_time, delay)
 
     def _refuse_if_passed(self, watermark: datetime | None, frontier: datetime) -> None:
@@ -312,7 +393,3 @@ class LandingSink:
             greatest = (f.greatest(column) for f in staged.only("_verdict", "ok"))
             moments += [frontier_of(moment) for moment in greatest if moment is not None]
         return max((m for m in moments if m is not None), default=None)
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)

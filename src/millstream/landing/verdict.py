@@ -1,4 +1,4 @@
-"""The verdict on every row of a batch, given in Arrow where the rows are decoded.
+"""The verdict on every row of a batch, computed in Arrow where the rows are decoded.
 
 What changes from batch to batch (the watermark, the moment of arrival) is data here; in a Spark
 expression it would be a literal, and Spark would compile new code for every batch.
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.landing.decode import NO_RECORD
+from millstream.landing.decode import BLANK, NO_RECORD
+from millstream.landing.event_time import within_years
+from millstream.landing.idle import in_microseconds
 from millstream.model.dataset import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from millstream.model.dataset import Source
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 _US = 1_000_000
@@ -31,6 +35,21 @@ class Rule:
     future: str
     """As the user wrote it, for the reason."""
     future_us: int
+    event_time_from: str | None = None
+    """The expression of an event time that is computed, for the reason."""
+
+    @staticmethod
+    def of(source: Source) -> Rule:
+        """Return the rule of a source."""
+        future_us = in_microseconds(source.future)
+        return Rule(source.event_time, source.future, future_us, source.event_time_from)
+
+    @property
+    def null_reason(self) -> str:
+        """The reason of a row without event time."""
+        expression = self.event_time_from
+        because = "" if expression is None else f": {expression} gives no time"
+        return f"event time {self.event_time!r} is null{because}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +58,27 @@ class Moment:
 
     batch: int = -1
     arrived: int | None = None
-    """When the batch was planned; for a live source, the moment it is looked at."""
+    """When the batch was planned; for a live source, when it is judged."""
     bound: int | None = None
     """The watermark: rows before it are late."""
 
 
 def judge(
-    batches: Iterator[pa.RecordBatch], rule: Rule, moment: Moment
+    batches: Iterator[pa.RecordBatch],
+    rule: Rule,
+    moment: Moment,
+    compute: Callable[[pa.RecordBatch], Any] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Add arrival, batch and verdict to decoded rows, and the reason where it is not ok."""
-    for batch in batches:
+    """Add arrival, batch and verdict to decoded rows, and the reason where it is not ok.
+
+    Args:
+        batches: Decoded rows.
+        rule: How they are judged.
+        moment: When.
+        compute: Computes the event time; None if the rows have it.
+    """
+    for decoded in batches:
+        batch = _timed(decoded, rule, compute) if rule.event_time_from else decoded
         arrived = moment.arrived if moment.arrived is not None else time.time_ns() // 1000
         verdicts, reasons = _judge(batch, rule, arrived, moment.bound)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -59,18 +89,19 @@ def judge(
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def unjudged(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """Give rows that came typed the columns, in the order, that decoding gives to others."""
+def as_decoded(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Give typed rows the columns, in the order, that decoded rows have."""
     found = {name: batch.column(name) for name in columns}
     found["_reason"] = pa.nulls(batch.num_rows, pa.string())
     found["_raw"] = pa.nulls(batch.num_rows, pa.binary())
-    found |= {name: batch.column(name) for name in ("_origin", "_position")}
+    marks = ("_reason", "_raw", "_origin", "_position")
+    found |= {name: batch.column(name) for name in marks if name in batch.schema.names}
     return pa.RecordBatch.from_pydict(found)
 
 
 def numbered(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     """Keep some columns and the verdict as a number, which Spark filters and counts faster."""
-    verdict: Any = pc.index_in(batch.column("_verdict"), value_set=pa.array(VERDICTS))
+    verdict: Any = pc.index_in(batch.column("_verdict"), value_set=pa.array((*VERDICTS, BLANK)))
     kept = [*map(batch.column, columns), verdict.cast(pa.int8())]
     return pa.RecordBatch.from_arrays(kept, [*columns, "_verdict"]).filter(verdict.is_valid())
 
@@ -79,12 +110,13 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
     reasons: Any = batch.column("_reason")
     malformed = reasons.is_valid()
     verdict = pc.if_else(malformed, "malformed", "ok")
-    verdict = pc.if_else(_is_true(pc.equal(reasons, pa.scalar(NO_RECORD))), NO_RECORD, verdict)
+    for mark in (NO_RECORD, BLANK):
+        verdict = pc.if_else(_is_true(pc.equal(reasons, pa.scalar(mark))), mark, verdict)
     if rule.event_time is None:
         return verdict, reasons
     at: Any = batch.column(rule.event_time).cast(_MOMENT).cast(pa.int64())
-    told: list[tuple[Any, str, Callable[[str], str]]] = [
-        (at.is_null(), "malformed", lambda _: f"event time {rule.event_time!r} is null"),
+    conditions: list[tuple[Any, str, Callable[[str], str]]] = [
+        (at.is_null(), "malformed", lambda _: rule.null_reason),
         # Spark's watermark begins there, and silently drops what is not after it.
         (
             pc.less_equal(at, pa.scalar(0)),
@@ -99,7 +131,7 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
     ]
     if bound is not None:
         watermark = _text(bound)
-        told.append(
+        conditions.append(
             (
                 pc.less(at, pa.scalar(bound)),
                 "late",
@@ -107,12 +139,24 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
             )
         )
     undecided = pc.invert(malformed)
-    for fact, name, reason in told:
+    for fact, name, reason in conditions:
         hit = pc.and_(_is_true(fact), undecided)
         verdict = pc.if_else(hit, name, verdict)
         reasons = _explained(reasons, hit, at, reason)
         undecided = pc.and_(undecided, pc.invert(hit))
     return verdict, reasons
+
+
+def _timed(
+    batch: pa.RecordBatch, rule: Rule, compute: Callable[[pa.RecordBatch], Any] | None
+) -> pa.RecordBatch:
+    """Put the event time where it belongs: after the columns of the record."""
+    assert rule.event_time is not None
+    at = within_years(compute(batch) if compute else batch.column(rule.event_time))
+    if rule.event_time in batch.schema.names:
+        place = batch.schema.get_field_index(rule.event_time)
+        return batch.set_column(place, rule.event_time, at)
+    return batch.add_column(batch.schema.get_field_index("_reason"), rule.event_time, at)
 
 
 def _explained(reasons: Any, hit: Any, at: Any, reason: Callable[[str], str]) -> Any:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from millstream.model.record import PLAIN, RecordOptions
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
     from millstream.errors import Location, MillstreamError
     from millstream.model.avro import AvroSchemas
     from millstream.model.destination import Destination
     from millstream.model.schema import Schema
+    from millstream.model.spark_types import DataFrame, DataStreamWriter, SparkSession
     from millstream.model.trigger import Trigger
 
 Mode = Literal["append", "update", "complete"]
@@ -36,9 +36,20 @@ class CsvOptions:
     """Around a field that contains a separator, quote or newline; if empty, nothing is quoted."""
     escape: str | None = None
     header: bool = False
-    null_value: str = ""
+    null_value: str | Sequence[str] = ""
+    """What stands for null, beside an empty field: one text, or several."""
+    decimal: str = "."
+    """What is before the decimals of a number."""
+    thousands: str = ""
+    """What may be between groups of three digits of a number."""
     multiline: bool = False
     """Whether a quoted field may contain newlines. Each file is then read by one task."""
+
+    @property
+    def null_values(self) -> tuple[str, ...]:
+        """What stands for null."""
+        one = isinstance(self.null_value, str)
+        return (str(self.null_value),) if one else tuple(self.null_value)
 
     @property
     def reads_whole_files(self) -> bool:
@@ -65,12 +76,13 @@ class AvroOptions:
 class Codec:
     """How a connector's records become typed rows."""
 
-    format: Literal["json", "csv", "text", "avro", "rows"]
+    format: Literal["json", "csv", "text", "logfmt", "avro", "rows"]
     """`rows` are typed already; the others arrive as one `value` to decode."""
     csv: CsvOptions | None = None
     avro: AvroSchemas | None = None
     number_lines: bool = False
     """Whether the position of a record is its line, to be counted while decoding."""
+    record: RecordOptions = PLAIN
 
 
 @runtime_checkable
@@ -115,8 +127,25 @@ class Placed(Protocol):
 
 
 @runtime_checkable
+class FileReading(Protocol):
+    """A connector that reads files: one that cannot be read is set aside, and the others land."""
+
+    def read_files(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        """Read some files of the stream, with the columns of `read`."""
+        ...
+
+    def refusal(self, path: str) -> str | None:
+        """Return why a file is not read, if its name shows it or its first bytes do."""
+        ...
+
+    def unreadable(self, error: BaseException) -> tuple[str, str] | None:
+        """Return the file at which reading failed, and why; None if it failed otherwise."""
+        ...
+
+
+@runtime_checkable
 class Receiving(Protocol):
-    """A connector whose records cannot be asked for again: it hands them over as they come."""
+    """A connector whose records cannot be read again: it passes them on as they arrive."""
 
     def receive(self, inbox: Any) -> None:
         """Hand records over to an inbox until that is closed."""
@@ -132,11 +161,32 @@ class RowWise(Protocol):
 
 
 @runtime_checkable
+class BoundedReading(Protocol):
+    """A connector that can bound how much a batch reads."""
+
+    bounded_in: ClassVar[Literal["rows", "bytes"]]
+    """What the bound counts."""
+
+    def bounded(self, most: int) -> Connector:
+        """Return it with a bound; as it is if its own options have one."""
+        ...
+
+
+@runtime_checkable
 class Tasks(Protocol):
     """A connector that, without batches, keeps tasks of the cluster busy all the time."""
 
     def tasks(self, spark: SparkSession) -> int:
-        """Say how many."""
+        """Return how many."""
+        ...
+
+
+@runtime_checkable
+class Beginning(Protocol):
+    """A connector that records in a new checkpoint where it begins."""
+
+    def begin(self, checkpoint: Path) -> None:
+        """Write it, before the query that lands the source first starts."""
         ...
 
 
@@ -145,7 +195,7 @@ class Sampled(Protocol):
     """A connector that can show a few records without being opened as a stream."""
 
     def sample(self, spark: SparkSession, rows: int) -> DataFrame:
-        """Give records that are there, with the columns of `read`; no more than `rows` are used."""
+        """Return records that are there, with the columns of `read`; at most `rows` are used."""
         ...
 
 
@@ -154,7 +204,7 @@ class Sink(Protocol):
     """A place an answer goes to."""
 
     def guarantee(self, trigger: Trigger) -> str:
-        """Say how often a row arrives, as `check` and `graph` tell it."""
+        """Return how often a row arrives, as `check` and `graph` show it."""
         ...
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
@@ -167,7 +217,7 @@ class DemandingSink(Protocol):
     """A sink that needs certain columns."""
 
     def columns(self) -> tuple[str, ...]:
-        """Name the columns that an answer must have."""
+        """List the columns that an answer must have."""
         ...
 
 
@@ -176,7 +226,16 @@ class TypedSink(Protocol):
     """A sink that can take some columns only as certain types."""
 
     def types(self) -> Mapping[str, tuple[str, ...]]:
-        """Name the types that a column may have, in Spark's words, if the answer has it."""
+        """List the types that a column may have, in Spark's words, if the answer has it."""
+        ...
+
+
+@runtime_checkable
+class NamingSink(Protocol):
+    """A sink that cannot hold columns of every name."""
+
+    def name_fault(self, column: str) -> str | None:
+        """Return why it cannot hold a column of this name; None if it can."""
         ...
 
 
@@ -189,11 +248,11 @@ class SparkSink(Sink, Protocol):
         ...
 
     def columns(self) -> tuple[str, ...]:
-        """Name the columns that an answer must have."""
+        """List the columns that an answer must have."""
         ...
 
     def writer(self, frame: DataFrame) -> DataStreamWriter:
-        """Give Spark's writer for a stream."""
+        """Return Spark's writer for a stream."""
         ...
 
 
@@ -217,7 +276,7 @@ class StoreSink(Sink, Protocol):
 
     @property
     def newest_by(self) -> str | None:
-        """The column that says which of two rows with one key stands."""
+        """The column that says which of two rows with one key is kept."""
         ...
 
     @property
@@ -250,7 +309,7 @@ class BatchedSink(Sink, Protocol):
     """A sink that is a store where there are batches, and written by Spark itself where not."""
 
     def in_batches(self) -> StoreSink:
-        """Give the store."""
+        """Return the store."""
         ...
 
 
@@ -273,9 +332,18 @@ class Followed:
     frontier: int | None
     """No row to come stems from an event before it, in microseconds since 1970; None if unknown."""
     event_time: str | None
-    """The column that tells when the event of a row was."""
+    """The column of the event time."""
     delay: timedelta | None
-    """How far a row may come behind the greatest event time, if that is bounded."""
+    """How late a row may be behind the greatest event time, if that is bounded."""
+
+
+@runtime_checkable
+class Registering(Protocol):
+    """A connector to a table that is kept for those who have registered as its readers."""
+
+    def register(self, source: str, home: Path, at: Location) -> None:
+        """Register a source of the app that is deployed in a home."""
+        ...
 
 
 @runtime_checkable
@@ -283,14 +351,14 @@ class Following(Protocol):
     """A connector to a table whose rows come with a frontier."""
 
     def followed(self) -> Followed | None:
-        """Tell what is known of the table now; None if it cannot be read."""
+        """Return what is known of the table now; None if it cannot be read."""
         ...
 
     def followed_to(self, version: int) -> Followed:
-        """Tell what was known of the table at a version."""
+        """Return what was known of the table at a version."""
         ...
 
-    def hold_to(self, position: Mapping[str, int], source: str, at: Location) -> None:
+    def check_position(self, position: Mapping[str, int], source: str, at: Location) -> None:
         """Raise unless the table is still the one that was read to a position."""
         ...
 
@@ -312,10 +380,16 @@ VERDICTS = ("ok", "late", "future", "malformed", "rejected")
 class Source:
     """Where rows come from: landed with a verdict each, or read live."""
 
+    kind: ClassVar = "source"
+    is_changing: ClassVar = False
+
     name: str
     connector: Connector
     at: Location
     event_time: str | None = None
+    """The column."""
+    event_time_from: str | None = None
+    """The SQL expression that landing computes it with; None if records have the column."""
     watermark: str | None = None
     future: str = "1 day"
     late: str = "keep"
@@ -325,6 +399,18 @@ class Source:
     expect: Expectations = Expectations()
     evolve: bool = False
     trigger: str | None = None
+    batch: str | None = None
+    """How much a batch reads: what takes so long, or so many rows."""
+    freshness: str | None = None
+    """How long ago its last batch may be."""
+    behind: str | None = None
+    """How many rows it may have left to read."""
+    failed_rows: str | None = None
+    """Which share of its rows may break a rule or be malformed."""
+    keep: str | None = None
+    """How long landed rows are kept after they arrived; None: for ever."""
+    keep_versions: str | None = None
+    """How long earlier versions of the table can be read; None: as the app says."""
     bound_at: Location | None = None
     """Where a profile says that it comes from elsewhere than in the code."""
 
@@ -335,13 +421,17 @@ class Source:
 
     @property
     def connector_at(self) -> Location:
-        """Where the connector's settings stand."""
+        """The location of the connector's settings."""
         return self.bound_at or self.at
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A named query, inlined into whoever reads it."""
+    """A named query, inlined into the queries that read it."""
+
+    kind: ClassVar = "view"
+    live: ClassVar = False
+    is_changing: ClassVar = False
 
     name: str
     reads: tuple[str, ...]
@@ -353,6 +443,9 @@ class View:
 class Table:
     """A query whose answer is kept as a Delta table."""
 
+    kind: ClassVar = "table"
+    live: ClassVar = False
+
     name: str
     reads: tuple[str, ...]
     build: Callable[..., Any] = field(compare=False, repr=False)
@@ -363,24 +456,49 @@ class Table:
     expect: Expectations = Expectations()
     evolve: bool = False
     trigger: str | None = None
+    batch: str | None = None
+    """How much a batch reads: what takes so long, or so many rows."""
+    freshness: str | None = None
+    """How long ago its last batch may be."""
+    behind: str | None = None
+    """How many rows it may have left to read."""
+    failed_rows: str | None = None
+    """Which share of its rows may break a rule or be malformed."""
+    keep_quarantined: str | None = None
+    """How long the rows of its quarantine are kept; None: for ever."""
+    keep_versions: str | None = None
+    """How long earlier versions of the table can be read; None: as the app says."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether rows that it has had can change or go, so that its readers are recomputed."""
+        return self.mode != "append"
 
 
 @dataclass(frozen=True, slots=True)
 class Alert(Table):
-    """A table whose rows are told to someone: it is their outbox, and rows are only added."""
+    """A table whose rows are sent to destinations: it is their outbox, and rows are only added."""
+
+    kind: ClassVar = "alert"
 
     to: tuple[Destination, ...] = ()
     cooldown: str | None = None
-    """Of the rows with one key, one is told in each stretch of event time that is so long."""
+    """Of the rows with one key, one is sent in each period of event time of this length."""
     event_time: str | None = None
-    """The column that the stretch is told by; `window.end` is a field of one."""
+    """The column that the cooldown is measured by; `window.end` is a field of one."""
     retry_for: str = "1 day"
-    """How long a destination that fails is tried again before a notice is put aside as dead."""
+    """How long a delivery that fails is retried before the notice is dead."""
+    keep: str | None = None
+    """How long the rows of its outbox are kept; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
     """A query whose answer goes to sinks outside the home."""
+
+    kind: ClassVar = "serve"
+    live: ClassVar = False
+    is_changing: ClassVar = False
 
     name: str
     reads: tuple[str, ...]
@@ -389,6 +507,14 @@ class Serve:
     to: tuple[Sink, ...]
     mode: str | None = None
     trigger: str | None = None
+    batch: str | None = None
+    """How much a batch reads: what takes so long, or so many rows."""
+    freshness: str | None = None
+    """How long ago its last batch may be."""
+    behind: str | None = None
+    """How many rows it may have left to read."""
+    failed_rows: str | None = None
+    """Which share of its rows may break a rule or be malformed."""
 
     def sinks_in(self, trigger: Trigger) -> tuple[Sink, ...]:
         """The sinks as they are written to: Spark itself writes only where nothing else can."""
@@ -397,7 +523,7 @@ class Serve:
         return tuple(s.in_batches() if isinstance(s, BatchedSink) else s for s in self.to)
 
     def mode_in(self, trigger: Trigger) -> str:
-        """The mode that was said; else append, or update in real time, which knows no other."""
+        """The declared mode; else append, or update in real time, which has no other."""
         return self.mode or ("update" if trigger.kind == "realtime" else "append")
 
 
@@ -406,7 +532,7 @@ Dataset = Source | View | Table | Alert | Serve
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """The column that says when a row happened, and how long stragglers are waited for."""
+    """The column that says when a row happened, and how long late rows are accepted for."""
 
     column: str
     delay: timedelta

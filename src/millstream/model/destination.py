@@ -1,4 +1,4 @@
-"""Whom alerts are told to."""
+"""Where alerts are sent."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 
 class Courier(Protocol):
-    """The way to one destination, open for one driver."""
+    """A connection to one destination, open for one driver."""
 
-    def tell(self, notice: Any) -> None:
-        """Hand a notice over, or raise NotToldError."""
+    def send(self, notice: Any) -> None:
+        """Send a notice, or raise NotSentError."""
         ...
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         ...
 
 
 @runtime_checkable
 class Destination(Protocol):
-    """Someone who is told of alerts, each at least once, under a key that stays the same."""
+    """Where an alert sends its notices, each at least once, under a key that stays the same."""
 
     def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:
         """Find what is wrong with the settings, without the network."""
         ...
 
     def courier(self, place: Path) -> Courier:
-        """Open the way; `place` is a folder of the home for whatever is kept there."""
+        """Open a connection; `place` is a folder of the home for its files."""
         ...

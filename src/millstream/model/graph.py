@@ -8,13 +8,20 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
+from millstream.model.batch import DEFAULT_BOUND
 from millstream.model.dataset import Alert, Dataset, Serve, Source, Table, View
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from millstream.errors import Location
     from millstream.model.dataset import Sink
+    from millstream.model.destination import Destination
+    from millstream.model.reaction import Reaction
+
+KEEP_VERSIONS = "7 days"
+"""How long earlier versions can be read, if nothing else is declared."""
 
 _SELECTOR = re.compile(r"(?:(\d*)(\+))?([A-Za-z_]\w*)(?:(\+)(\d*))?")
 
@@ -27,6 +34,16 @@ class Graph:
     declared: tuple[Dataset, ...]
     trigger: str | None = None
     """Of all datasets that say nothing of their own."""
+    batch: str | None = None
+    """How much a batch reads, of all datasets that say nothing of their own."""
+    reactions: tuple[Reaction, ...] = ()
+    """Functions that are called when something happens to the app."""
+    notify: tuple[Destination, ...] = ()
+    """Where it is reported that objectives are not met."""
+    at: Location | None = None
+    """Where the app is declared."""
+    keep_versions: str = KEEP_VERSIONS
+    """The same: how long earlier versions of tables can be read."""
 
     @property
     def datasets(self) -> Mapping[str, Dataset]:
@@ -80,7 +97,7 @@ class Graph:
 
     @property
     def readers(self) -> Mapping[str, tuple[str, ...]]:
-        """Who reads each dataset, in the order of declaration."""
+        """The readers of each dataset, in the order of declaration."""
         readers: dict[str, list[str]] = {name: [] for name in self.datasets}
         for dataset in self.datasets.values():
             for read in dict.fromkeys(dataset.reads):
@@ -91,6 +108,10 @@ class Graph:
     def trigger_of(self, dataset: Source | Table | Serve) -> str:
         """The trigger of a dataset: its own, else the app's."""
         return dataset.trigger or self.trigger or "default"
+
+    def batch_of(self, dataset: Source | Table | Serve) -> str:
+        """How much a batch of a dataset reads: its own bound, else the app's."""
+        return dataset.batch or self.batch or DEFAULT_BOUND
 
     def guarantee_of(self, serve: Serve | Alert) -> str | None:
         """How often rows of a served answer arrive; None while its trigger cannot be read."""

@@ -50,7 +50,7 @@ class Array:
 
     element: Type
     contains_null: bool = True
-    """False only when given as a StructType: DDL has no word for it."""
+    """False only in a StructType: DDL has no word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Map:
 
     value: Type
     contains_null: bool = True
-    """False only when given as a StructType: DDL has no word for it."""
+    """False only in a StructType: DDL has no word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SparkSchema(Protocol):
     """What `pyspark.sql.types.StructType` offers and `Schema.parse` needs."""
 
     def jsonValue(self) -> dict[str, Any]:  # noqa: N802
-        """Give the schema as Spark's JSON."""
+        """Return the schema as Spark's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,12 @@ class Schema:
             what = f"expected DDL text or a StructType, got {type(value).__name__}"
             raise schema_fault(what, fix="give text such as 'id BIGINT, at TIMESTAMP NOT NULL'")
         for field in fields:
+            if not field.name or "\0" in field.name:
+                has = "a null character in its name" if field.name else "no name"
+                what = f"column {field.name!r} has {has}"
+                raise schema_fault(
+                    what, fix='name it otherwise, and rename={field: "name"} reads it'
+                )
             if field.name.startswith(RESERVED_PREFIX):
                 what = f"column {field.name!r} starts with {RESERVED_PREFIX!r}"
                 raise schema_fault(what, fix="rename it: such names are kept for landing's own")
@@ -178,9 +184,18 @@ def json_ddl(value: Any) -> str:
         return value.upper() if isinstance(value, str) else json.dumps(value)
 
 
+def quoted_name(name: str) -> str:
+    """Write the name of a column, whatever characters it has, as Spark reads it.
+
+    >>> quoted_name("a.b"), quoted_name("a`b")
+    ('`a.b`', '`a``b`')
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
 def _field_ddl(field: Field, between: str) -> str:
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", field.name)
-    name = field.name if plain else f"`{field.name.replace('`', '``')}`"
+    name = field.name if plain else quoted_name(field.name)
     return f"{name}{between}{type_ddl(field.type)}{'' if field.nullable else ' NOT NULL'}"
 
 
@@ -266,7 +281,7 @@ def _distinct(
         first = seen.setdefault(field.name.lower(), field)
         if first is not field:
             what = f"columns {first.name!r} and {field.name!r} have the same name"
-            fix = "rename one: Spark does not tell upper from lower case"
+            fix = "rename one: Spark ignores upper and lower case"
             raise schema_fault(what, fix=fix, text=text, offset=at)
     if not seen:
         what = "a schema without columns"

@@ -61,7 +61,7 @@ class KeptState:
     state: Schema
 
     def changes(self, now: KeptState) -> Iterator[str]:
-        """Tell in words what is kept otherwise now."""
+        """Describe what has changed in what is kept."""
         for what, was, has in (("key", self.key, now.key), ("state", self.state, now.state)):
             before = {field.name: type_ddl(field.type) for field in was.fields}
             after = {field.name: type_ddl(field.type) for field in has.fields}
@@ -100,7 +100,7 @@ class KeptOperator:
     """The line of the user; it is not written down."""
 
     def changes(self, now: KeptOperator) -> Iterator[str]:
-        """Tell in words what is otherwise now."""
+        """Describe what has changed."""
         for what in {**self.facts, **now.facts}:
             was, has = self.facts.get(what), now.facts.get(what)
             if has is None:

@@ -16,16 +16,16 @@ TRIGGERS = (
 
 RowWiseKind = Literal["realtime", "continuous"]
 _EVERY = {"realtime": timedelta(seconds=5), "continuous": timedelta(seconds=1)}
-"""How often a query without batches notes how far it has come, unless something else is said."""
+"""How often a query without batches records its progress by default."""
 _LEAST = {"realtime": timedelta(seconds=1), "continuous": timedelta(milliseconds=1)}
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When the next batch starts: at once, at an interval, or only until nothing is left.
+    """When the next batch starts: at once, at an interval, or only until all input is processed.
 
-    In real time and continuously, each row is taken as it comes; the interval then says how often
-    the query notes how far it has come.
+    In real time and continuously, each row is processed as it arrives; the interval then says how
+    often the query records its progress.
     """
 
     kind: Literal["default", "interval", "once", "realtime", "continuous"]

@@ -1,4 +1,4 @@
-"""What happened: typed events and what Spark said of each batch."""
+"""What happened: typed events, what Spark reports on each batch, and the history of both."""
 
 from millstream.observe.event import Event
 from millstream.observe.progress import Progress

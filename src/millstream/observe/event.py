@@ -1,4 +1,4 @@
-"""Things that happen to a run, as its watchers are told."""
+"""Events of a run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,28 @@ Kind = Literal[
     "started",
     "finished",
     "restarting",
-    "failed",
+    "query_failed",
     "stale",
     "differs",
     "file_changed",
+    "file_set_aside",
     "receiver_failed",
     "alert_waits",
     "alert_dead",
     "renewed",
     "not_renewed",
+    "run_failed",
+    "reaction_failed",
+    "export_failed",
+    "history_set_aside",
+    "history_stopped",
+    "history_resumed",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to one query."""
+    """Something that happened to one query, or to the whole app if no query is named."""
 
     kind: Kind
     query: str

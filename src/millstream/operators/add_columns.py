@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from millstream.errors import Location
-    from millstream.operators.state.aside import Raised
+    from millstream.operators.state.raised_rows import RaisedRow
 
 _CALL = "ms.add_columns"
 _ADDED = "_added"
@@ -43,11 +43,11 @@ def add_columns(
         function: Called in Spark's Python workers.
         columns: The names and types of what it returns, such as `"amount DOUBLE, rate DOUBLE"`.
         on_error: What becomes of a row that the function raises on, or returns the wrong types
-            for. By default the query stops. With `quarantine`, the row is put into the quarantine
-            of the table, with the trace; a serve has no quarantine, and stops.
+            for. By default the query stops. With `quarantine`, the row goes into the quarantine of
+            the table, with the trace; a serve has no quarantine, and stops.
 
     Raises:
-        DeclarationError: The columns are not Spark's words for columns, or are there already.
+        DeclarationError: The columns are not valid in Spark SQL, or are there already.
     """
     at = location_of_caller()
     import pyarrow as pa
@@ -57,6 +57,7 @@ def add_columns(
 
     from millstream.operators.build_context import build_context
     from millstream.operators.columns import quoted
+    from millstream.spark.session import share_python
 
     added = _added(rows, columns, on_error, at)
     context, name = build_context(), getattr(function, "__name__", "the function")
@@ -70,7 +71,8 @@ def add_columns(
     def run(batches: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
         return compute(batches)
 
-    # Spark reads here that it is to be called once for all batches of a task.
+    share_python(rows.sparkSession)
+    # By these types Spark calls it once for all batches of a task.
     run.__annotations__ = dict.fromkeys(("batches", "return"), Iterator[pa.Array])  # type: ignore[type-arg]
     functions: Any = F
     # Not deterministic, so that Spark computes it once: neither in a filter nor twice.
@@ -120,20 +122,20 @@ class _Compute:
     aside: str | None
 
     def __call__(self, batches: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
-        """Compute the columns of one task; write down what was raised when all of it is done."""
+        """Compute the columns of one task; at its end, write the rows that it raised on."""
         import pyarrow as pa
         from pyspark import TaskContext
 
-        from millstream.operators.state.aside import put
+        from millstream.operators.state.raised_rows import write_raised_rows
 
-        raised: list[Raised] = []
+        raised: list[RaisedRow] = []
         for batch in batches:
             rows = cast("list[Any]", batch.to_pylist())  # type: ignore[misc]
             values = [self._tried(self._values, row, row, raised) for row in rows]
             try:
                 packed = self._packed(values)
             except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                # Some row has a value of another type: each is tried by itself.
+                # Some row has a value of another type: try each on its own.
                 for number, row in enumerate(rows):
                     alone = [values[number]]
                     if self._tried(self._packed, alone, row, raised) is None:
@@ -143,14 +145,14 @@ class _Compute:
             yield pa.StructArray.from_arrays([right, packed], ["is_right", "values"])
         context = TaskContext.get()
         if raised and self.aside and context is not None:
-            put(self.aside, f"rows-{context.partitionId()}", raised)
+            write_raised_rows(self.aside, f"rows-{context.partitionId()}", raised)
 
     def _tried(
-        self, act: Callable[[Any], Any], value: Any, row: Any, raised: list[Raised]
+        self, act: Callable[[Any], Any], value: Any, row: Any, raised: list[RaisedRow]
     ) -> Any | None:
-        """Do something for a row; None if that raises, and the row is to be put aside."""
-        from millstream.operators.state.aside import Raised
+        """Do something for a row; None if that raises and the row is quarantined."""
         from millstream.operators.state.calls import trace_of
+        from millstream.operators.state.raised_rows import RaisedRow
 
         try:
             return act(value)
@@ -158,7 +160,7 @@ class _Compute:
             if not self.tolerates:
                 raise
             text = json.dumps(row, default=str, ensure_ascii=False)
-            raised.append(Raised(self.name, text, trace_of(error)))
+            raised.append(RaisedRow(self.name, text, trace_of(error)))
             return None
 
     def _values(self, row: Mapping[str, Any]) -> Mapping[str, Any]:

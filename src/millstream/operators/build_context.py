@@ -9,6 +9,7 @@ import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 class References(Protocol):
     """Decides which version of its reference rows a query reads."""
 
-    def bind(self, reference: Reference) -> DataFrame:
-        """Return the rows of the version that is to be read."""
+    def bind(self, name: str, reference: Reference) -> DataFrame:
+        """Return the rows of the version that is to be read; the name is that of this call."""
         ...
 
 
@@ -46,16 +47,18 @@ class BuildOptions:
     """Up to which event time a batch has all rows: to their end, or to a stream's watermark."""
     references: References | None = None
     """None: reference rows are read as they are."""
+    kept: tuple[Kept, ...] | None = None
+    """What the checkpoint of a stream holds; None if it has not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How long an operator keeps a row beyond the watermark before it gives what came of it."""
+    """How long an operator keeps a row beyond the watermark before it emits the result."""
 
     longest: timedelta
-    """None stems from more than so long before the watermark."""
+    """No emitted row is older than this before the watermark."""
     keeps_times: bool = True
-    """Whether times in its rows are those of its events; a function of the user's gives any."""
+    """Whether times in its rows are those of its events; a user's function may return any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,10 @@ class BuildNotes:
     states: list[Kept] = field(default_factory=list)
     """What functions of keys and operators keep."""
     raising: list[str] = field(default_factory=list)
-    """Functions whose rows are put aside if they raise."""
+    """Functions whose rows are quarantined if they raise."""
     holds: list[Hold] = field(default_factory=list)
+    references: dict[str, Reference] = field(default_factory=dict)
+    """Reference data, by a name that an edit of the function does not change."""
     behind_us: list[int] = field(default_factory=list)
     """By how much the rows of operators are older than `complete_us`."""
     forever: list[MakeWarning] = field(default_factory=list)
@@ -87,6 +92,15 @@ class BuildContext:
         self.notes.raising.append(function)
         return f"{self.options.aside}/{len(self.notes.raising)}" if self.options.aside else None
 
+    def bound_rows(self, reference: Reference) -> DataFrame | None:
+        """Note reference data; return the rows of the version to be read, if one is bound."""
+        # Equal ones are told apart by a number.
+        names = (f"{reference.name} ({number})" for number in count(1))
+        name = next(name for name in names if name not in self.notes.references)
+        self.notes.references[name] = reference
+        bound = self.options.references
+        return None if bound is None else bound.bind(name, reference)
+
 
 _CONTEXT: ContextVar[BuildContext | None] = ContextVar("build_context", default=None)
 
@@ -97,9 +111,19 @@ def build_context() -> BuildContext | None:
 
 
 def notes() -> BuildNotes:
-    """Return where to note things; without a context, nobody reads them."""
+    """Return where operators add notes; without a context, the notes are discarded."""
     context = _CONTEXT.get()
     return context.notes if context else BuildNotes()
+
+
+def continues_without(call: str) -> bool:
+    """Return whether a stream goes on from a checkpoint that has nothing of an operator.
+
+    It was written by a version in which the operator had another state, which Spark alone knows.
+    """
+    context = _CONTEXT.get()
+    kept = context.options.kept if context else None
+    return kept is not None and all(one.name != call for one in kept)
 
 
 def complete_us() -> float:

@@ -1,4 +1,4 @@
-"""Columns as operators are told them: by name, one or several."""
+"""Columns as users pass them to operators: by name, one or several."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from millstream.model.schema import quoted_name
 from millstream.operators.fault import column_fault
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def names_of(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """Give names as a tuple, whether one is said or several.
+    """Return names as a tuple, whether one is passed or several.
 
     >>> names_of("ad_id"), names_of(["ad_id", "site"])
     (('ad_id',), ('ad_id', 'site'))
@@ -28,23 +29,23 @@ def names_of(columns: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def quoted(name: str, of: str | None = None) -> Column:
-    """Give a column by its name, whatever letters that has."""
-    text = name.replace("`", "``")
-    return F.col(f"`{text}`" if of is None else f"{of}.`{text}`")
+    """Return a column by its name, whatever characters that has."""
+    text = quoted_name(name)
+    return F.col(text if of is None else f"{of}.{text}")
 
 
 def typed(rows: DataFrame, names: Sequence[str]) -> str:
-    """Tell columns with their types, as a checkpoint is told what its state holds."""
+    """Return columns with their types, as text for the description of state."""
     return ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in names)
 
 
 def types_of(rows: DataFrame, called: str) -> dict[str, str]:
-    """Tell the type of each column of rows, as a checkpoint is told what its state holds."""
+    """Return the type of each column of rows, for the description of state."""
     return {f"{f.name!r} of {called}": f.dataType.simpleString() for f in rows.schema.fields}
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Give a name that no column has; to Spark, great and small letters are the same.
+    """Return a name that no column has; Spark ignores case.
 
     >>> free_name("_left", ["at"]), free_name("_left", ["_LEFT", "at"])
     ('_left', '__left')
@@ -56,7 +57,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def has_within(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
-    """Say whether a type is one of some kinds, or has one in it.
+    """Return whether a type is one of some kinds, or contains one.
 
     >>> from pyspark.sql.types import ArrayType, LongType, MapType, StringType
     >>> maps = ArrayType(MapType(StringType(), LongType()))
@@ -75,7 +76,7 @@ def has_within(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
     return False
 
 
-def hold_columns(
+def check_columns(
     rows: DataFrame,
     names: Sequence[str],
     *,
@@ -84,7 +85,7 @@ def hold_columns(
     named: str = "the rows",
     at: Location,
 ) -> None:
-    """Make sure that rows have columns.
+    """Check that rows have columns.
 
     Raises:
         OPERATOR_COLUMN: They do not.

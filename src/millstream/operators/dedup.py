@@ -22,31 +22,31 @@ def dedup(
 ) -> DataFrame:
     """Keep one row per key, in a stream as in a batch.
 
-    Rows with equal keys are taken to be the same event. With the event time among the keys, a
+    Rows with equal keys count as the same event. With the event time among the keys, a
     stream forgets a key when the watermark passes it; without, it remembers every key for ever.
 
     With `within`, a row is left out if the last row of its key that is kept is at most so much
     earlier; of rows at the same instant the first by their columns, written as JSON, is kept. In a
-    stream a row is given when the watermark has passed it, because an earlier one may still come,
-    and a key is forgotten after that time.
+    stream a row is emitted when the watermark has passed it, because an earlier one may still
+    arrive, and a key is forgotten after that time.
 
     Args:
         rows: In a stream with `within`, with a watermark.
-        keys: Columns that are equal if rows tell of the same event.
-        within: How much later a row can be and still tell of the same event.
+        keys: Columns that are equal if rows are of the same event.
+        within: How much later a row can be and still be of the same event.
         event_time: The column, if the rows have several of type TIMESTAMP.
 
     Raises:
         DeclarationError: A key, the event time or its watermark is missing.
     """
     at = location_of_caller()
-    from millstream.operators.columns import hold_columns, names_of
+    from millstream.operators.columns import check_columns, names_of
 
     names = names_of(keys)
     if not names:
         why, instead = "one row of all would be kept", 'name columns that tell events apart: ["id"]'
         raise option_fault("ms.dedup", "keys", keys, why=why, instead=instead, at=at)
-    hold_columns(rows, names, call="ms.dedup", option="keys", at=at)
+    check_columns(rows, names, call="ms.dedup", option="keys", at=at)
     if within is None:
         return rows.dropDuplicates(list(names))
     from millstream.operators.once import once_within

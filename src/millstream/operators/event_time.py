@@ -1,4 +1,4 @@
-"""Which column of rows is their event time, and lengths of time as operators are told them."""
+"""The event time of rows, and lengths of time in the options of operators."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from millstream.errors import Location
 
 WATERMARK = "spark.watermarkDelayMs"
-"""By this Spark knows which column is the event time, unchanged."""
+"""The metadata by which Spark marks the event-time column."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def event_time(
     rows: DataFrame,
-    said: str | None,
+    chosen: str | None,
     *,
     call: str,
     named: str = "the rows",
     waits: bool = True,
     at: Location,
 ) -> str:
-    """Name the column that is the event time: the one that is said, or the only TIMESTAMP.
+    """Return the event-time column: the one that the user names, or the only TIMESTAMP.
 
     Args:
         rows: Whose event time it is.
-        said: What the user says.
-        call: Who asks.
+        chosen: The column that the user names.
+        call: The operator, as users call it.
         named: What the user would call the rows.
-        waits: Whether whoever asks waits for rows of a stream that belong earlier.
+        waits: Whether the operator waits for earlier rows of a stream, and so needs a watermark.
         at: The line of the user.
 
     Raises:
-        OPERATOR_COLUMN: The one that is said is not a TIMESTAMP of the rows.
-        EVENT_TIME_UNKNOWN: None is said, and there are several, or none.
+        OPERATOR_COLUMN: The named column is not a TIMESTAMP of the rows.
+        EVENT_TIME_UNKNOWN: No column is named, and there are several, or none.
         NO_WATERMARK: The rows are a stream, and have no watermark there.
     """
     from pyspark.sql.types import TimestampType
 
     times = [f.name for f in rows.schema.fields if isinstance(f.dataType, TimestampType)]
-    if said is None and len(times) != 1:
+    if chosen is None and len(times) != 1:
         raise fault(
             "EVENT_TIME_UNKNOWN",
             at=at,
@@ -57,7 +57,7 @@ def event_time(
             candidates=listed(times),
             say='event_time="…"',
         )
-    name = times[0] if said is None else said
+    name = times[0] if chosen is None else chosen
     if name not in times:
         raise column_fault(
             call,
@@ -76,7 +76,7 @@ def length_us(text: str | None, option: str, *, call: str, why: str, at: Locatio
     """Read a length of time, in microseconds; Spark's watermarks know whole milliseconds.
 
     Raises:
-        OPERATOR_OPTION: There is none, or it is not one.
+        OPERATOR_OPTION: It is missing, or is not a length of time.
     """
     instead = f'say how long, for instance {option}="1 hour"'
     if text is None:
@@ -84,6 +84,6 @@ def length_us(text: str | None, option: str, *, call: str, why: str, at: Locatio
     try:
         length = parse_duration(text)
     except (ValueError, TypeError):
-        told = "that is not a length of time"
-        raise option_fault(call, option, text, why=told, instead=instead, at=at) from None
+        why = "that is not a length of time"
+        raise option_fault(call, option, text, why=why, instead=instead, at=at) from None
     return round(length / _MICROSECOND / 1000) * 1000

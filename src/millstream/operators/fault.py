@@ -16,8 +16,8 @@ def option_fault(
     call: str, option: str, got: object, *, why: str, instead: str, at: Location
 ) -> MillstreamError:
     """Refuse the value of an option, or say that the option is missing."""
-    said = f"has no {option}" if got is None else f"has {option}={got!r}"
-    return fault("OPERATOR_OPTION", at=at, call=call, said=said, why=why, instead=instead)
+    has = f"has no {option}" if got is None else f"has {option}={got!r}"
+    return fault("OPERATOR_OPTION", at=at, call=call, said=has, why=why, instead=instead)
 
 
 def column_fault(

@@ -16,8 +16,8 @@ from millstream.operators.build_context import Hold, notes
 from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.event_time import event_time, length_us
 from millstream.operators.state.buckets import KEY, run_keyed
-from millstream.operators.state.parts import Turn
-from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
+from millstream.operators.state.parts import TurnResult
+from millstream.operators.state.row_text import as_key, as_text, check_kept_types, from_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,14 +30,14 @@ _CALL = "ms.dedup"
 _ANSWERS = StructType([StructField("row", StringType())])
 
 
-class _Memory(msgspec.Struct, array_like=True):
-    """What is known of a key: when its last row that was kept is, and rows that are not final."""
+class _OnceMemory(msgspec.Struct, array_like=True):
+    """What is known of a key: the time of its last kept row, and rows that are not final."""
 
     kept_us: int | None
     waiting: list[tuple[int, str]]
 
 
-_MEMORIES = msgspec.msgpack.Decoder(_Memory)
+_MEMORIES = msgspec.msgpack.Decoder(_OnceMemory)
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Once:
         packed: bytes | None,
         rows: Sequence[tuple[Any, ...]],
         frontier_us: float,
-    ) -> Turn:
-        """Take rows, event time and text, and give those that are kept up to the frontier.
+    ) -> TurnResult:
+        """Take rows, event time and text, and return those that are kept up to the frontier.
 
         >>> once = Once(within_us=10)
         >>> turn = once.turn("k", None, [(7, "b"), (0, "a"), (11, "c"), (30, "d")], 20)
         >>> turn.answers, turn.due_us
         ([('a',), ('c',)], 30)
         """
-        memory = _MEMORIES.decode(packed) if packed is not None else _Memory(None, [])
+        memory = _MEMORIES.decode(packed) if packed is not None else _OnceMemory(None, [])
         waiting = sorted([*memory.waiting, *((us, text) for us, text in rows)])
         kept, answers = memory.kept_us, list[tuple[Any, ...]]()
         passed = 0
@@ -75,9 +75,9 @@ class Once:
         if kept is not None and kept + self.within_us <= frontier_us:
             kept = None
         if kept is None and not waiting:
-            return Turn(None, None, answers)
+            return TurnResult(None, None, answers)
         due = waiting[0][0] if waiting else (kept or 0) + self.within_us
-        return Turn(msgspec.msgpack.encode(_Memory(kept, waiting)), due, answers)
+        return TurnResult(msgspec.msgpack.encode(_OnceMemory(kept, waiting)), due, answers)
 
 
 def once_within(
@@ -90,8 +90,8 @@ def once_within(
     """
     within_us = length_us(within, "within", call=_CALL, why="", at=at)
     name = event_time(rows, time, call=_CALL, at=at)
-    hold_kept(rows, rows.columns, call=_CALL, at=at)
-    told = rows.select(
+    check_kept_types(rows, rows.columns, call=_CALL, at=at)
+    keyed = rows.select(
         as_key(rows, keys).alias(KEY),
         F.unix_micros(quoted(name)).alias("us"),
         as_text(rows.columns).alias("row"),
@@ -103,6 +103,6 @@ def once_within(
             "the event time": name,
         }
         notes().states.append(KeptOperator(_CALL, facts, types_of(rows, "the rows"), at))
-    kept = run_keyed(told, Once(within_us), _ANSWERS)
+    kept = run_keyed(keyed, Once(within_us), _ANSWERS)
     notes().holds.append(Hold(timedelta()))
     return kept.select(from_text("row", rows, rows.columns).alias("row")).select("row.*")

@@ -36,10 +36,10 @@ _IN_A_FUNCTION = 'ms.reference(lambda spark: …, every="10 minutes")'
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where reference rows are, how they are read, and how a change of them is seen."""
+    """Where reference rows are, how they are read, and how a change is detected."""
 
     name: str
-    """What tells it from others, also after an edit of the function that asks for it."""
+    """Identifies it, also after an edit of the function that asks for it."""
     path: str | None
     """A Delta table, a file, or a folder of files."""
     read: Reader = field(compare=False, repr=False)
@@ -52,10 +52,10 @@ class Reference:
         return self.path is not None and (Path(self.path) / _LOG).is_dir()
 
     def version(self, read_at_s: float = 0.0) -> str:
-        """Tell the rows that are there now from those of another time.
+        """Return the version of the rows that are there now.
 
         Args:
-            read_at_s: When they were read last, if nothing but time tells.
+            read_at_s: When they were read last, for rows that are read again by time alone.
 
         Raises:
             REFERENCE_UNREADABLE: There is nothing.
@@ -102,7 +102,7 @@ class Reference:
         except Exception as error:
             raise self.unreadable(error) from error
         if not is_same:
-            cause = f"the table was made anew, and version {number} was another"
+            cause = f"the table was created again, and version {number} was another"
             raise self._unreadable(cause)
         return rows
 
@@ -114,9 +114,9 @@ class Reference:
         return spark.read.format("delta")
 
     def unreadable(self, error: Exception) -> MillstreamError:
-        """Say that the rows cannot be read, and why."""
-        told = str(error).partition("\n")[0]
-        return self._unreadable(f"{type(error).__name__}: {told}")
+        """Return the error of rows that cannot be read."""
+        message = str(error).partition("\n")[0]
+        return self._unreadable(f"{type(error).__name__}: {message}")
 
     def _unreadable(self, cause: str) -> MillstreamError:
         return fault(
@@ -125,15 +125,15 @@ class Reference:
 
 
 def is_from_outside(rows: DataFrame) -> bool:
-    """Tell whether rows stem from nothing that the function which is called now is given.
+    """Return whether rows have none of the inputs of the function that is being called.
 
-    In a stream those are a batch. Where no caller is known, nothing is from outside.
+    In a stream such rows are a batch. Without a known caller, nothing is from outside.
     """
     from millstream.spark.nodes import leaves_of
 
     context = build_context()
-    given = context.inputs if context else ()
-    return bool(given) and all(leaves_of(rows).isdisjoint(leaves_of(one)) for one in given)
+    inputs = context.inputs if context else ()
+    return bool(inputs) and all(leaves_of(rows).isdisjoint(leaves_of(one)) for one in inputs)
 
 
 def reference(
@@ -144,16 +144,16 @@ def reference(
     every: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> DataFrame:
-    """Give reference rows, to be joined with a stream inside the function of a table.
+    """Return reference rows, to join with a stream inside the function of a table.
 
     While the app runs they are read again when they change: a Delta table when it has a new
     version, files when one is added, replaced or removed, what a function reads when `every` has
-    passed. The stream then goes on with the new rows from one batch to the next; a batch that is
+    passed. The stream then continues with the new rows in the next batch; a batch that is
     retried sees the rows that it saw first. In a batch they are read as they are.
 
     Args:
         what: The path of a Delta table, of a file or of a folder of files, on a disk of this
-            machine; or a function that is given the Spark session and reads rows from anywhere,
+            machine; or a function of the Spark session that reads rows from anywhere,
             such as a database or an object store.
         format: How files are read, in Spark's words: `csv`, `json`, `parquet`.
         schema: The columns of files; parquet knows its own.
@@ -161,17 +161,17 @@ def reference(
         options: Spark's own, for files.
 
     Raises:
-        DeclarationError: It is not said how to read, or how often, or the rows cannot be read.
+        DeclarationError: An option is missing or not valid, or the rows cannot be read.
     """
     from pyspark.sql import SparkSession
 
     at = location_of_caller()
     declared = _declared(what, format, schema, every, options or {}, at)
     context = build_context()
-    if context is not None and context.options.references is not None:
-        return context.options.references.bind(declared)
-    given = context.inputs if context else ()
-    return declared.rows(given[0].sparkSession if given else SparkSession.builder.getOrCreate())
+    if context is not None and (bound := context.bound_rows(declared)) is not None:
+        return bound
+    inputs = context.inputs if context else ()
+    return declared.rows(inputs[0].sparkSession if inputs else SparkSession.builder.getOrCreate())
 
 
 def _declared(
@@ -218,7 +218,7 @@ def _declared(
 
 
 def _name(path: str, *how: object) -> str:
-    """Name files by their path and how they are read; the options, in which a secret may be, not.
+    """Name files by their path and a hash of how they are read: the options may hold a secret.
 
     >>> _name("a.csv", "csv", "id INT", {}) == _name("a.csv", "csv", "id BIGINT", {})
     False

@@ -23,7 +23,7 @@ _MOST = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Aggregate:
-    """An aggregate, taken apart: what is worked out for each salt, and how that is put together."""
+    """An aggregate in two stages: what is computed for each salt, and how that is combined."""
 
     parts: tuple[str, ...]
     whole: str
@@ -43,7 +43,7 @@ def salted(
 
     The salt of a row is a hash of it, so a retried batch has the same. Spark adds up counts, sums
     and the like before it moves rows, and needs no salt for them; what it cannot add up before, it
-    moves to one place for each key: with a salt, to several. In a stream both stages wait for the
+    moves to one task for each key: with a salt, to several. In a stream both stages wait for the
     watermark: the keys need a window, and the table is in append mode.
 
     Args:
@@ -55,22 +55,22 @@ def salted(
         salts: In how many places the rows of a key may be.
 
     Raises:
-        DeclarationError: A column is missing, or an aggregate cannot be taken apart exactly.
+        DeclarationError: A column is missing, or an aggregate is not exact in two stages.
     """
     at = location_of_caller()
     from pyspark.sql import functions as F
 
-    from millstream.operators.columns import free_name, hold_columns, names_of, quoted
+    from millstream.operators.columns import check_columns, free_name, names_of, quoted
 
     keys = names_of(by)
-    hold_columns(rows, keys, call=_CALL, option="by", at=at)
+    check_columns(rows, keys, call=_CALL, option="by", at=at)
     if isinstance(salts, bool) or not isinstance(salts, int) or not 1 <= salts <= _MOST:
         why, instead = "not a number of places", f"say a whole number from 1 to {_MOST}"
         raise option_fault(_CALL, "salts", salts, why=why, instead=instead, at=at)
-    _hold_named(aggregates, keys, at)
+    _check_names(aggregates, keys, at)
     kinds = _kinds(rows, aggregates, at)
-    taken = {name: _taken_apart(text, kinds[name], at) for name, text in aggregates.items()}
-    equal = {one.distinct for one in taken.values() if one.distinct is not None}
+    split = {name: _split(text, kinds[name], at) for name, text in aggregates.items()}
+    equal = {one.distinct for one in split.values() if one.distinct is not None}
     if len(equal) > 1:
         instead = "have all that are DISTINCT over the same expression"
         why = "two of them are DISTINCT"
@@ -78,16 +78,16 @@ def salted(
     hashed = [F.expr(equal.pop())] if equal else _hashed(rows)
     salt = F.pmod(F.xxhash64(*hashed), F.lit(salts)).alias(free_name(_SALT, keys))
     grouped = [quoted(name) for name in keys]
-    parts = rows.groupBy(*grouped, salt).agg(*_parts(taken))
+    parts = rows.groupBy(*grouped, salt).agg(*_parts(split))
     whole = [
         F.expr(one.whole.format(*_names(name, one))).cast(kinds[name]).alias(name)
-        for name, one in taken.items()
+        for name, one in split.items()
     ]
     return parts.groupBy(*grouped).agg(*whole)
 
 
-def _hold_named(aggregates: Mapping[str, str], keys: Sequence[str], at: Location) -> None:
-    """Make sure that aggregates are texts by name, and that no key has such a name."""
+def _check_names(aggregates: Mapping[str, str], keys: Sequence[str], at: Location) -> None:
+    """Check that aggregates are texts by name, and that no key has such a name."""
     why, instead = "", 'name each in SQL: {"n": "count(*)"}'
     if not isinstance(aggregates, Mapping):
         why = "not aggregates by name"
@@ -119,34 +119,34 @@ def _names(name: str, one: _Aggregate) -> list[str]:
     return [f"`_{number}_{name}`" for number in range(len(one.parts))]
 
 
-def _parts(taken: Mapping[str, _Aggregate]) -> list[Column]:
+def _parts(split: Mapping[str, _Aggregate]) -> list[Column]:
     from pyspark.sql import functions as F
 
     return [
         F.expr(part).alias(called.strip("`"))
-        for name, one in taken.items()
+        for name, one in split.items()
         for part, called in zip(one.parts, _names(name, one), strict=True)
     ]
 
 
 def _kinds(rows: DataFrame, aggregates: Mapping[str, str], at: Location) -> dict[str, str]:
-    """What types the aggregates have in one stage."""
+    """Return the types that the aggregates have in one stage."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    from millstream.spark.words import words_of
+    from millstream.spark.message import message_of
 
     try:
-        told = rows.groupBy().agg(*(F.expr(t).alias(n) for n, t in aggregates.items()))
-        return dict(told.dtypes)
+        typed = rows.groupBy().agg(*(F.expr(t).alias(n) for n, t in aggregates.items()))
+        return dict(typed.dtypes)
     except PySparkException as error:
         instead = "write aggregates in Spark SQL over the columns of the rows"
         raise option_fault(
-            _CALL, "aggregates", dict(aggregates), why=words_of(error), instead=instead, at=at
+            _CALL, "aggregates", dict(aggregates), why=message_of(error), instead=instead, at=at
         ) from error
 
 
-def _taken_apart(text: str, kind: str, at: Location) -> _Aggregate:
+def _split(text: str, kind: str, at: Location) -> _Aggregate:
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 

@@ -26,6 +26,11 @@ class Query:
     after: tuple[str, ...]
     """Queries whose output this one reads."""
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether Spark runs it as a stream; else its answer is recomputed as a batch."""
+        return self.kind != "recompute"
+
 
 def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...]:
     """Turn a sound graph into queries, each after those it reads from.
@@ -36,9 +41,9 @@ def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...
     """
     queries = []
     for dataset in graph.ordered:
-        if isinstance(dataset, View) or (chosen is not None and dataset.name not in chosen):
+        if isinstance(dataset, View) or dataset.live:
             continue
-        if isinstance(dataset, Source) and dataset.live:
+        if chosen is not None and dataset.name not in chosen:
             continue
         after = stored_inputs(graph, dataset.name)
         queries.append(Query(dataset.name, _kind(graph, dataset, after), dataset, after))
@@ -47,7 +52,7 @@ def plan(graph: Graph, chosen: frozenset[str] | None = None) -> tuple[Query, ...
 
 def plan_stored(graph: Graph) -> tuple[Query, ...]:
     """Turn a sound graph into the queries whose answers the home holds."""
-    return tuple(query for query in plan(graph) if not isinstance(query.dataset, Serve))
+    return tuple(query for query in plan(graph) if query.dataset.kind != "serve")
 
 
 def plan_fenced(graph: Graph) -> tuple[Query, ...]:
@@ -65,13 +70,13 @@ def _kind(graph: Graph, dataset: Source | Table | Serve, after: tuple[str, ...])
     if isinstance(dataset, Source):
         return "landing"
     inputs = [graph.datasets[name] for name in after]
-    if any(isinstance(i, Table) and i.mode != "append" for i in inputs):
+    if any(i.is_changing for i in inputs):
         return "recompute"
     return "serve" if isinstance(dataset, Serve) else "stream"
 
 
 def event_time_of(graph: Graph, name: str) -> EventTime | None:
-    """Say which column of a stored dataset is event time: its own, or its only input's.
+    """Return which column of a stored dataset is event time: its own, or its only input's.
 
     An answer that still has the event-time column of what it reads is read with the same watermark;
     with several inputs, none is assumed: the faster one would make rows of the slower one late.

@@ -30,7 +30,7 @@ class Window:
     slide: timedelta
 
     def first_end_after(self, moment: datetime) -> datetime:
-        """Say when the first window ends that is not over at a moment.
+        """Return when the first window ends that is not over at a moment.
 
         >>> from datetime import UTC, datetime, timedelta
         >>> minute = timedelta(minutes=1)

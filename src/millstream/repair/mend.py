@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from millstream.checkpoint.checksum import digest_path, seal_path
-from millstream.checkpoint.entry import Commit, Offsets
+from millstream.checkpoint.entry import CommitEntry, Offsets
 from millstream.errors import fault
 from millstream.model.dataset import Source
 from millstream.repair.reconstruct import LandingLog
@@ -33,7 +33,7 @@ class Remedy:
     removes: tuple[Path, ...] = ()
     writes: Mapping[Path, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
-    """What is moved aside as a whole, to be computed again from what is landed."""
+    """Tables that are moved aside as a whole, to be computed again from what is landed."""
 
 
 class UnmendableError(Exception):
@@ -52,14 +52,14 @@ class Mender:
         self._folder, self._held = checkpoint.folder, checkpoint.held.batch
 
     def remedies(self) -> tuple[Remedy, ...]:
-        """Say how to mend it.
+        """Return the remedies.
 
         Raises:
             UnmendableError: It can only be computed again.
             CHECKPOINT_LOST: Of a source, and it cannot be.
         """
         try:
-            return (*self._trifles(), *self._larger())
+            return (*self._small_remedies(), *self._large_remedies())
         except UnmendableError as error:
             if isinstance(self._dataset, Source):
                 file = str(self._checkpoint.path / error.file)
@@ -68,29 +68,29 @@ class Mender:
                 ) from error
             raise
 
-    def _trifles(self) -> Iterator[Remedy]:
+    def _small_remedies(self) -> Iterator[Remedy]:
         for finding in self._checkpoint.findings:
             file = self._checkpoint.path / finding.file
             match finding.part:
                 case "temporary":
-                    yield self._remove("nobody reads it", file)
+                    yield self._remove("nothing reads it", file)
                 case "checksum":
                     yield self._remove("the file it was kept of is whole", file, seal_path(file))
                 case "operator" if not finding.is_harmless:
                     files = self._checkpoint.path.glob("state/*/_metadata/metadata")
                     every = [path for f in files for path in (f, seal_path(f))]
-                    yield self._remove("Spark writes it anew", file, *every)
+                    yield self._remove("Spark writes it again", file, *every)
                 case "state" if finding.is_spare:
                     both = (file, digest_path(file))
                     beside = (seal_path(path) for path in both)
                     yield self._remove("an older snapshot will do", *both, *beside)
 
-    def _larger(self) -> Iterator[Remedy]:
-        trifles = ("temporary", "checksum", "operator")
-        left = [f for f in self._checkpoint.damage if f.part not in trifles and not f.is_spare]
+    def _large_remedies(self) -> Iterator[Remedy]:
+        small = ("temporary", "checksum", "operator")
+        left = [f for f in self._checkpoint.damage if f.part not in small and not f.is_spare]
         if not left:
             return
-        self._refuse_what_does_not_fit()
+        self._refuse_mismatches()
         if self._folder.metadata_fault:
             name = self._checkpoint.held.query_id or str(uuid.uuid4())
             what = "written again, with the identity that the table knows"
@@ -99,13 +99,13 @@ class Mender:
         if not self._keeps_plan:
             plans = [n for n in self._numbers("offsets") if n > self._held]
             for number in plans:
-                what = f"batch {number} is not in the table and will be planned anew"
+                what = f"batch {number} is not in the table and will be planned again"
                 yield self._remove(what, *self._entry("offsets", number))
         if self._held >= 0:
             yield from self._commits()
             yield from self._offsets()
 
-    def _refuse_what_does_not_fit(self) -> None:
+    def _refuse_mismatches(self) -> None:
         for finding in self._checkpoint.damage:
             if finding.part == "schema":
                 self._give_up(finding.file, "what the rows of the state are made of")
@@ -128,7 +128,7 @@ class Mender:
         return self._folder.is_stateful or any(commit.states for commit in commits)
 
     def _loads(self, batch: int) -> bool:
-        """Whether Spark can go on after a batch: it is marked as done, and its state is whole."""
+        """Whether Spark can continue after a batch: it is committed, and its state is whole."""
         commits = self._folder.commits.sound
         if batch < 0:
             return True
@@ -160,10 +160,10 @@ class Mender:
         proof = self._folder.commits.sound or isinstance(self._dataset, Source)
         if self._is_stateful or not proof:
             lost = [f.file for f in self._checkpoint.damage if f.part == "state"]
-            self._give_up((*lost, f"commits/{held}")[0], "the state that the query goes on from")
+            self._give_up((*lost, f"commits/{held}")[0], "the state that the query continues from")
         watermark = self._offsets_of(held).watermark_ms
         what = f"written again: the table holds batch {held}"
-        yield self._write(f"commits/{held}", Commit(watermark).to_text(), what)
+        yield self._write(f"commits/{held}", CommitEntry(watermark).to_text(), what)
 
     def _damaged_state(self, batch: int) -> list[Path]:
         commits = self._folder.commits.sound
@@ -184,7 +184,7 @@ class Mender:
         yield self._write(f"offsets/{before}", self._stand_in(before).to_text(), what)
 
     def _stand_in(self, batch: int) -> Offsets:
-        """Find offsets for Spark to see, where nobody will read on from them."""
+        """Find offsets to stand in for lost ones that nothing is read from."""
         earlier = [n for n in self._folder.ends if n < batch]
         if earlier:
             return self._folder.ends[max(earlier)].as_stand_in()
@@ -226,7 +226,7 @@ class Mender:
         if self._faulty_entries and self._landing is None:
             self._give_up("sources/0", "which files had been read")
         for number in self._unlanded_entries:
-            what = "nothing of it is in the table: its files will be found anew"
+            what = "nothing of it is in the table: its files will be found again"
             yield self._remove(what, *self._entry("sources/0", self._folder.file_name(number)))
         if self._landing is not None:
             landed = [n for n in self._faulty_entries if n not in self._unlanded_entries]

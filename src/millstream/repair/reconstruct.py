@@ -70,18 +70,18 @@ class LandingLog:
         folder = self.checkpoint.folder
         kept = {n: e for n, e in folder.files.sound.items() if n in folder.needed_files}
         named = {_local(file.path) for entry in kept.values() for file in entry}
-        written: dict[int, tuple[FileRead, ...]] = {}
+        rebuilt: dict[int, tuple[FileRead, ...]] = {}
         for number in sorted(numbers):
             batch = self._batch_of(number) or 0
             is_compact = folder.file_name(number).endswith(".compact")
             batches = range(batch + 1) if is_compact else range(batch, batch + 1)
-            # The last one names whatever no other does: a file that is not named is read again.
+            # The last one names all files that no other does: one that is not named is read again.
             rest = number == max(numbers)
             found = self._batches.items()
             paths = [p for p, b in found if (rest or b in batches) and p not in named]
             named.update(paths)
-            written[number] = tuple(self._file(path, number) for path in paths)
-        return written
+            rebuilt[number] = tuple(self._file(path, number) for path in paths)
+        return rebuilt
 
     def _end(self, batch: int) -> str:
         match self.source.connector:
@@ -140,9 +140,9 @@ class LandingLog:
             end = ends[batch].log_offset
             if end is not None and number <= end:
                 return batch if batch <= self.checkpoint.held.batch else None
-        # Entries and batches go side by side, unless a driver died between the two.
-        ahead = max((b - (ends[b].log_offset or b) for b in ends), default=0)
-        batch = number + ahead
+        # Entries and batches have the same numbers, unless a driver died between the two.
+        offset = max((b - (ends[b].log_offset or b) for b in ends), default=0)
+        batch = number + offset
         return batch if batch <= self.checkpoint.held.batch else None
 
     def _file(self, path: str, number: int) -> FileRead:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
 from millstream import check
-from millstream.build.failure import full_disk_told, lost_driver
+from millstream.build.failure import lost_driver, translating_full_disk
 from millstream.errors import OvertakenError, fault, raise_faults
 from millstream.lake.lease import Lease
 from millstream.model.trigger import TRIGGERS, Trigger
 from millstream.plan import plan
 from millstream.run.opening import RunnerOptions
+from millstream.run.recorder import Recorder
+from millstream.run.run_record import run_record
 from millstream.run.runner import Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.spark.report import silent
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.observe import Event
     from millstream.run.supervise import Supervised
+    from millstream.spark.jobs import LongJob
     from millstream.spark.report import Report
 
 _LOOK_EVERY_S = 0.1
@@ -37,8 +41,8 @@ _JVM_ENDS_WITHIN_S = 2.0
 class ApplicationRun:
     """An application with its home locked, its session open and its queries ready."""
 
-    def __init__(self, lease: Lease, runner: Runner, *, once: bool) -> None:
-        self._lease, self._runner, self._once = lease, runner, once
+    def __init__(self, lease: Lease, runner: Runner, recorder: Recorder, *, once: bool) -> None:
+        self._lease, self._runner, self._recorder, self._once = lease, runner, recorder, once
         self._asked_to_stop = threading.Event()
 
     @staticmethod
@@ -48,7 +52,7 @@ class ApplicationRun:
         *,
         connect: Callable[..., SparkSession],
         options: Mapping[str, Any],
-        tell: Callable[[Event], None] = lambda _: None,
+        on_event: Callable[[Event], None] = lambda _: None,
         report: Report = silent,
     ) -> ApplicationRun:
         """Lock the home, start Spark by `connect`, and open every query; nothing runs yet.
@@ -57,25 +61,29 @@ class ApplicationRun:
             HOME_LOCKED: Another driver holds the home.
             MillstreamError: Something does not fit; nothing was started.
         """
-        manner = _runner_options(options)
+        runner_options = _runner_options(options)
         if (trigger := options.get("trigger")) is not None:
             graph = graph.with_trigger(trigger)
             raise_faults(check.faults(graph))
         queries = plan(graph, graph.select(options.get("select"), options.get("exclude")))
-        with full_disk_told(home):
+        with translating_full_disk(home):
             landed = [source.name for source in graph.sources if not source.live]
             served = [serve.name for serve in graph.serves]
             home.prepare(graph.app, sources=landed, serves=served)
             lease = Lease.acquire(home, takeover=bool(options.get("takeover")))
+            run = run_record(graph, lease.epoch, options.get("settings", {}))
+            recorder = Recorder(graph, home, run, on_event)
+            runner_options = replace(runner_options, on_commit=recorder.on_commit)
             try:
                 spark = connect(log_dir=home.logs, report=report)
                 warm_up(spark)
-                runner = Runner(graph, queries, spark, lease, manner, tell)
-                runner.open()
-            except BaseException:
+                runner = Runner(graph, queries, spark, lease, runner_options, recorder.on_event)
+                recorder.begin([query.running for query in runner.queries], runner.notify)
+            except BaseException as error:
+                recorder.end(_outcome_of(error), error)
                 lease.release()
                 raise
-        return ApplicationRun(lease, runner, once=bool(options.get("once")))
+        return ApplicationRun(lease, runner, recorder, once=bool(options.get("once")))
 
     @property
     def home(self) -> Home:
@@ -91,6 +99,10 @@ class ApplicationRun:
         """The queries and their state."""
         return tuple(self._runner.queries)
 
+    def long_jobs(self) -> tuple[LongJob, ...]:
+        """Return the jobs of its queries that run now and have run for some seconds."""
+        return self._runner.long_jobs()
+
     @property
     def is_asked_to_stop(self) -> bool:
         """Whether no further batch is to begin."""
@@ -101,12 +113,29 @@ class ApplicationRun:
         self._asked_to_stop.set()
 
     def serve(self, on_look: Callable[[], None] = lambda: None) -> None:
-        """Run until asked to stop, or until nothing is left; then let the home go.
+        """Run until asked to stop, or until nothing is left; then release the home.
 
         Raises:
             OvertakenError: Another driver took over.
             DRIVER_LOST: The JVM is gone.
         """
+        try:
+            self._serve_or_raise(on_look)
+        except BaseException as error:
+            self._recorder.end(_outcome_of(error), error)
+            raise
+        else:
+            self._recorder.end(self._outcome)
+        finally:
+            self._lease.release()
+
+    @property
+    def _outcome(self) -> str:
+        if any(query.state == "failed" for query in self.queries):
+            return "failed"
+        return "stopped" if self.is_asked_to_stop else "finished"
+
+    def _serve_or_raise(self, on_look: Callable[[], None]) -> None:
         try:
             self._serve(on_look)
         except (OvertakenError, KeyboardInterrupt):
@@ -117,8 +146,6 @@ class ApplicationRun:
             if lost is None:
                 raise
             raise lost from error
-        finally:
-            self._lease.release()
 
     def _serve(self, on_look: Callable[[], None]) -> None:
         if self._once:
@@ -141,27 +168,35 @@ class ApplicationRun:
         return not self._asked_to_stop.is_set()
 
 
+def _outcome_of(error: BaseException) -> str:
+    match error:
+        case OvertakenError():
+            return "overtaken"
+        case KeyboardInterrupt():
+            return "stopped"
+    return "failed"
+
+
 def _runner_options(options: Mapping[str, Any]) -> RunnerOptions:
     fail_fast = bool(options.get("fail_fast"))
     return RunnerOptions(
         trigger=Trigger("once") if options.get("once") else parse_trigger(options.get("trigger")),
         restart=NEVER if fail_fast else DEFAULT,
         fail_fast=fail_fast,
+        maintains=bool(options.get("maintain")),
     )
 
 
-def parse_trigger(given: str | None) -> Trigger | None:
+def parse_trigger(text: str | None) -> Trigger | None:
     """Read the trigger of a command.
 
     Raises:
-        ARGUMENT_REFUSED: It is none.
+        ARGUMENT_REFUSED: There is no such trigger.
     """
-    if given is None:
+    if text is None:
         return None
     try:
-        return Trigger.parse(given)
+        return Trigger.parse(text)
     except ValueError:
         expected = f"one of {TRIGGERS}"
-        raise fault(
-            "ARGUMENT_REFUSED", option="--trigger", value=given, expected=expected
-        ) from None
+        raise fault("ARGUMENT_REFUSED", option="--trigger", value=text, expected=expected) from None

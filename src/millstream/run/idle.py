@@ -1,4 +1,4 @@
-"""Time goes on for a source without rows, and for whoever reads it."""
+"""Idle sources: the clock advances their watermark, and that of the queries that read them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from millstream.lake.frontier import NOTHING_YET, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.landing.idle import Idle
 from millstream.model.dataset import Following, Source
+from millstream.model.duration import UNIX_EPOCH
 from millstream.run.query import StreamRun
 
 if TYPE_CHECKING:
@@ -33,84 +34,83 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
     from millstream.run.supervise import Supervised
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
 
 def machine_clock() -> datetime:
-    """Say what time it is."""
+    """Return the time of this machine."""
     return datetime.now(UTC)
 
 
-def may_go_on(graph: Graph, name: str) -> bool:
-    """Tell whether what a dataset is made from may be complete to later moments without rows.
+def advances_without_rows(graph: Graph, name: str) -> bool:
+    """Return whether the frontier of a dataset can advance while no rows arrive.
 
-    It is by a clock: that of an idle source, here or in another app whose table is followed.
+    A clock advances it: that of an idle source, in this app or in an app whose table it follows.
     """
     sources = [source for source in graph.sources if source.name in graph.upstream(name)]
     return any(s.idle is not None or isinstance(s.connector, Following) for s in sources)
 
 
 class IdleSources:
-    """The landed sources of a run whose watermark the clock moves while no rows come."""
+    """The landed sources of a run whose watermark the clock advances while no rows arrive."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._quiet: dict[str, _Quiet] = {}
+        self._sources: dict[str, _IdleSource] = {}
 
     def add(self, sink: LandingSink, source: Source, log: CheckpointLog) -> None:
-        """Let time pass for a source too, if it says when it is idle."""
+        """Add a source, if it declares when it is idle."""
         if idle := Idle.of(source):
-            self._quiet[source.name] = _Quiet(idle, sink, log, self._now)
+            self._sources[source.name] = _IdleSource(idle, sink, log, self._now)
 
     def look_after(self, supervised: Supervised) -> None:
-        """Let time pass, if it is a source that was looked at and had nothing."""
-        quiet, running = self._quiet.get(supervised.query.name), supervised.running
-        if quiet and isinstance(running, StreamRun) and quiet.is_due and running.is_waiting:
-            # What a full disk keeps from being told now is told when it is due again.
+        """Advance the watermark of a source that was polled and had no rows."""
+        source, running = self._sources.get(supervised.query.name), supervised.running
+        if source and isinstance(running, StreamRun) and source.is_due and running.is_waiting:
+            # If a full disk prevents it, it is tried again when it is due next.
             with suppress(OSError, DeltaError):
-                quiet.pass_time(running, supervised.trigger)
+                source.advance(running, supervised.trigger)
 
     def settle(self, supervised: Supervised) -> None:
-        """Let time pass, if it is a source of which nothing is left to read."""
-        quiet, running = self._quiet.get(supervised.query.name), supervised.running
-        if quiet and isinstance(running, StreamRun) and quiet.is_due:
-            quiet.pass_time(running)
+        """Advance the watermark of a source that has nothing left to read."""
+        source, running = self._sources.get(supervised.query.name), supervised.running
+        if source and isinstance(running, StreamRun) and source.is_due:
+            source.advance(running)
 
 
-class _Quiet:
-    """One such source."""
+class _IdleSource:
+    """A source that may be idle, and when its watermark is due to advance."""
 
     def __init__(
         self, idle: Idle, sink: LandingSink, log: CheckpointLog, now: Callable[[], datetime]
     ) -> None:
         self._idle, self._sink, self._log, self._now = idle, sink, log, now
         self._opened_at = self._due_at = self._time
-        self._heard = -1, self._opened_at
+        self._last_rows = -1, self._opened_at
 
     @property
     def is_due(self) -> bool:
         return self._time >= self._due_at
 
-    def pass_time(self, running: StreamRun, trigger: Trigger | None = None) -> None:
-        self._due_at, looked_at = self._time + self._idle.step, _last_look(self._time, trigger)
-        running.between_batches(lambda: self._sink.pass_time(self._quiet_since, looked_at))
+    def advance(self, running: StreamRun, trigger: Trigger | None = None) -> None:
+        self._due_at, polled_at = self._time + self._idle.step, _last_poll(self._time, trigger)
+        running.between_batches(lambda: self._sink.pass_time(self._idle_since, polled_at))
 
     @property
     def _time(self) -> int:
-        return (self._now() - _EPOCH) // _US
+        return (self._now() - UNIX_EPOCH) // _US
 
     @property
-    def _quiet_since(self) -> int:
-        """When the last rows came; of a source that never had any, when this run began."""
+    def _idle_since(self) -> int:
+        """When the last rows arrived; for a source that never had any, when this run began."""
         changed = self._sink.facts.changed
-        if changed != self._heard[0]:
+        if changed != self._last_rows[0]:
             try:
-                self._heard = changed, self._log.planned_at_ms(changed) * 1000
+                self._last_rows = changed, self._log.planned_at_ms(changed) * 1000
             except CheckpointDamagedError:
                 # Spark forgets old batches.
-                self._heard = changed, self._opened_at
-        return self._heard[1]
+                self._last_rows = changed, self._opened_at
+        return self._last_rows[1]
 
 
 class InputWatermark:
@@ -121,23 +121,23 @@ class InputWatermark:
 
     @staticmethod
     def of(name: str, frame: DataFrame, orders: Orders) -> Callable[[int], int | None]:
-        """Make it for who reads a source that goes on without rows, or what is held back.
+        """Make it for a query whose inputs advance without rows, or hold rows back.
 
-        For others rows alone tell; so they do where the query has a watermark of its own, whose
-        rows landing does not know.
+        For other queries, and for one that declares a watermark of its own, the rows alone move
+        the watermark, and the function returns None.
         """
         graph, home = orders.graph, orders.home
         inputs = stored_inputs(graph, name)
-        if may_go_on(graph, name) or Order.TOLD in map(orders.of, inputs):
+        if advances_without_rows(graph, name) or Order.BY_FRONTIER in map(orders.of, inputs):
             times = orders.event_times(inputs)
             datasets = [graph.datasets[n] for n in inputs]
-            is_live = any(isinstance(dataset, Source) and dataset.live for dataset in datasets)
+            is_live = any(dataset.live for dataset in datasets)
             if times and not is_live and has_no_other_watermark(frame, times.values()):
                 return InputWatermark(times, home, CheckpointLog(home.checkpoint(name)))
         return lambda _: None
 
     def __call__(self, batch: int) -> int | None:
-        """Say where the watermark is after a batch, in milliseconds; None if rows alone tell."""
+        """Return the watermark after a batch, in milliseconds; None if rows alone move it."""
         versions = self._log.offsets(batch).versions
         frontiers = [self._frontier(n, versions.get(i, -1)) for n, i in self._ids.items()]
         known = [frontier for frontier in frontiers if frontier is not None]
@@ -146,11 +146,11 @@ class InputWatermark:
         return watermark_ms(min(known))
 
     def _frontier(self, name: str, version: int) -> int | None:
-        """Say which event time no row to come is before; None if that is not known."""
-        told = facts_of(self._home.table(name), version=version)
-        if told.frontier == NOTHING_YET or told.event_time != self._times[name].column:
+        """Return the event time before which no row can still arrive; None if it is not known."""
+        facts = facts_of(self._home.table(name), version=version)
+        if facts.frontier == NOTHING_YET or facts.event_time != self._times[name].column:
             return None
-        return told.frontier
+        return facts.frontier
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
@@ -158,8 +158,8 @@ class InputWatermark:
         return {name: str(table.metadata().id) for name, table in tables.items()}
 
 
-def _last_look(now: int, trigger: Trigger | None) -> int:
-    """Say when a source was looked at last; without a trigger, now."""
+def _last_poll(now: int, trigger: Trigger | None) -> int:
+    """Return when a source was polled last; without a trigger, now."""
     if trigger is None or trigger.interval is None:
         return now
     every = trigger.interval // _US

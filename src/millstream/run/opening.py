@@ -1,39 +1,49 @@
-"""The queries of a run, opened: built, checked, and shut to earlier drivers; nothing is started."""
+"""Opening the queries of a run: each is built, checked and fenced; nothing is started."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from pyspark.sql.types import StructType
 
 from millstream.build.build import build
-from millstream.build.checks import answer_faults, rule_faults
+from millstream.build.checks import BuiltAnswer, DeployedHome, answer_faults, source_faults
 from millstream.build.event_time import Orders
 from millstream.build.frontier import StreamFrontier, following
 from millstream.build.inputs import Snapshots, Streams
-from millstream.build.states import keep_states
+from millstream.build.states import keep_states, kept_states
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import fault, raise_faults
-from millstream.lake.enforce import Shape, open_table
+from millstream.lake.change_log import ChangeLog
+from millstream.lake.enforce import open_table
 from millstream.lake.frontier import nothing_known
 from millstream.lake.table import open_table_sink
+from millstream.lake.unreadable import UnreadableFiles
 from millstream.landing.land import Landing, LandingSink
-from millstream.model.dataset import Serve, Source, SparkSink
+from millstream.model.batch import BatchBound
+from millstream.model.dataset import (
+    Beginning,
+    FileReading,
+    Registering,
+    Serve,
+    Source,
+    SparkSink,
+)
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.build_context import BuildOptions
+from millstream.run.admission import Admission
 from millstream.run.idle import InputWatermark, machine_clock
 from millstream.run.query import StreamOptions, StreamRun
 from millstream.run.recompute import RecomputeRun
 from millstream.run.references import Renewal
 from millstream.run.serve import ServeRun
 from millstream.run.supervise import DEFAULT, Restart
-from millstream.serve.changes import ChangeLog, Changes
-from millstream.serve.stores import Served
+from millstream.run.unreadable import ReadableFiles
+from millstream.serve.changes import Changes
+from millstream.serve.serve_sink import ServeSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.build.build import Built, Read
+    from millstream.lake.delta import Facts
     from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
     from millstream.lake.table import TableSink
@@ -54,7 +65,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """How a run is to be carried out."""
+    """How a run behaves."""
 
     trigger: Trigger | None = None
     """Overrides what the datasets say."""
@@ -62,9 +73,13 @@ class RunnerOptions:
     fail_fast: bool = False
     """Stop everything at the first query that stops for good."""
     launch: Launch = DataStreamWriter.start
-    """How a query is started: by the clock of the machine, unless a test brings its own."""
+    """How a query is started: by the clock of the machine, unless a test sets its own."""
     now: Callable[[], datetime] = machine_clock
     """That clock."""
+    on_commit: Callable[[str, Facts], None] = lambda _name, _facts: None
+    """Called with the name of a query and the facts of the batch that it has committed."""
+    maintains: bool = False
+    """Whether tables are maintained beside the batches, without being asked to."""
 
 
 class Opening:
@@ -76,15 +91,14 @@ class Opening:
         spark: SparkSession,
         lease: Lease,
         options: RunnerOptions,
-        tell: Callable[[Event], None],
+        on_event: Callable[[Event], None],
     ) -> None:
         self._graph, self._spark, self._lease, self._home = graph, spark, lease, lease.home
-        self._run_options, self._tell = options, tell
-        self._streams = Streams(spark, Orders(graph, lease.home))
+        self._run_options, self._on_event = options, on_event
+        self._orders = Orders(graph, lease.home)
         self.landings: dict[str, LandingSink] = {}
         """The sinks of sources, by name."""
-        self.served: list[Served] = []
-        """Connections to stores, to be closed at the end."""
+        self._served: list[ServeSink] = []
 
     def open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
         """Reach what a query reads and writes, build and check its answer, and open its sink.
@@ -94,6 +108,9 @@ class Opening:
         """
         for source in self.read_directly(query):
             source.connector.reach(self._spark, source.name, source.connector_at)
+            raise_faults(tuple(source_faults(source, self._spark, self._home)))
+            if isinstance(source.connector, Registering):
+                source.connector.register(source.name, self._home.path, source.connector_at)
         for sink in query.dataset.to if isinstance(query.dataset, Serve) else ():
             sink.reach_sink(self._spark, query.name, query.dataset.at)
         if isinstance(query.dataset, Source):
@@ -102,6 +119,11 @@ class Opening:
         if isinstance(query.dataset, Serve):
             return self._open_serve(query, query.dataset)
         return self._open_table(query, query.dataset)
+
+    def close(self) -> None:
+        """Close the connections to stores."""
+        for served in self._served:
+            served.close()
 
     def trigger(self, query: Query) -> Trigger:
         """Return when a query runs."""
@@ -124,39 +146,44 @@ class Opening:
 
     def _open_landing(self, source: Source) -> StreamRun:
         landing = Landing.of(source)
-        shape = Shape(
-            source.name,
-            landing.table_schema,
-            source.at,
-            partition_by=LandingSink.partition_by,
-            evolve=source.evolve,
-        )
-        table = open_table(self._home.table(source.name), shape, epoch=self._lease.epoch)
-        if source.expect.rules:
-            schema = StructType.fromJson(json.loads(table.schema))
-            faults = rule_faults(source, self._spark.createDataFrame([], schema))
-            raise_faults(tuple(faults))
+        table = open_table(self._home.table(source.name), landing.shape, epoch=self._lease.epoch)
         log = CheckpointLog(self._home.checkpoint(source.name))
+        if isinstance(source.connector, Beginning) and log.planned < 0:
+            source.connector.begin(log.path)
         staging = self._home.staging(source.name)
         followed = following(source, table, log)
         sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self.landings[source.name] = sink
-        return StreamRun(self._streams.raw(source), sink, log, self._options(source.name, "append"))
+        options = replace(self._options(source.name, "append"), files=self._files(source, log))
+        admission = Admission(BatchBound.parse(self._graph.batch_of(source)), log)
+        options = replace(options, admission=admission)
+        raw = Streams(self._spark, self._orders, bounds=admission).raw(source)
+        return StreamRun(raw, sink, log, options)
+
+    def _files(self, source: Source, log: CheckpointLog) -> ReadableFiles | None:
+        if not isinstance(source.connector, FileReading):
+            return None
+        record = UnreadableFiles(self._home.connector(source.name))
+        return ReadableFiles(source.connector, self._spark, log, record, self._on_event)
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
         options = BuildOptions(aside=self._home.aside(table.name))
         if query.kind == "recompute":
             built = self._checked(query, build(self._graph, table.name, self._stored, options))
             sink = self._table_sink(table, built)
-            return RecomputeRun(query, self._graph, self._spark, self._home, sink)
-        built, renewal = self._built(query, self._streams, options)
+            return self._recomputed(query, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
-        orders = self._streams.orders
-        orders.note(table.name, built.frame, built.holds)
-        frontier = StreamFrontier(table, built.frame, orders, log, built.holds)
+        streams, admission = self._streams(query, log)
+        built, renewal = self._built(query, streams, options)
+        self._orders.note(table.name, built.frame, built.holds)
+        frontier = StreamFrontier(table, built.frame, self._orders, log, built.holds)
         sink = self._table_sink(table, built, frontier)
         run_options = self._stream_options(table, built, renewal)
-        return StreamRun(built.frame, sink, log, run_options)
+        return StreamRun(built.frame, sink, log, replace(run_options, admission=admission))
+
+    def _recomputed(self, query: Query, sink: TableSink | Changes) -> RecomputeRun:
+        on_commit = partial(self._run_options.on_commit, query.name)
+        return RecomputeRun(query, self._graph, self._spark, self._home, sink, on_commit)
 
     def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun | RecomputeRun:
         serve = replace(serve, to=self._graph.sinks_of(serve))
@@ -164,43 +191,48 @@ class Opening:
             built = self._checked(query, build(self._graph, serve.name, self._stored))
             changes = ChangeLog.begin(self._home, serve.name)
             sink = Changes(self._connect(serve, built.frame, changes), changes)
-            return RecomputeRun(query, self._graph, self._spark, self._home, sink)
-        streams = self._streams.triggered(self.trigger(query))
-        built, renewal = self._built(query, streams, BuildOptions(stops_if_raised=True))
+            return self._recomputed(query, sink)
         log = CheckpointLog(self._home.checkpoint(serve.name))
+        streams, admission = self._streams(query, log)
+        built, renewal = self._built(query, streams, BuildOptions(stops_if_raised=True))
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], built.frame, log, self._run_options.launch)
-        orders = self._streams.orders
-        frontier = StreamFrontier(serve, built.frame, orders, log, built.holds)
+        frontier = StreamFrontier(serve, built.frame, self._orders, log, built.holds)
         served = self._connect(serve, built.frame, log, frontier)
         options = self._stream_options(serve, built, renewal)
-        return StreamRun(built.frame, served, log, options)
+        return StreamRun(built.frame, served, log, replace(options, admission=admission))
+
+    def _streams(self, query: Query, log: CheckpointLog) -> tuple[Streams, Admission]:
+        """Return the inputs of a query, and what bounds how much each batch reads of them."""
+        admission = Admission(BatchBound.parse(self._graph.batch_of(query.dataset)), log)
+        return Streams(self._spark, self._orders, self.trigger(query), admission), admission
 
     @property
     def _stored(self) -> Snapshots:
         return Snapshots(self._graph, self._spark, self._home)
 
-    def _built(
-        self, query: Query, read: Read, options: BuildOptions
-    ) -> tuple[Built, Renewal | None]:
+    def _built(self, query: Query, read: Read, options: BuildOptions) -> tuple[Built, Renewal]:
         """Build a stream over its reference rows, check it, and note what it keeps."""
-        # Which line made an operator is asked only where some operators cannot run.
+        # The lines are needed only for triggers that some operators cannot run in.
         traced = self.trigger(query).is_row_wise
+        kept = kept_states(query.name, self._home)
 
         def built_with(references: References) -> Built:
-            bound = replace(options, references=references)
+            bound = replace(options, references=references, kept=kept)
             return build(self._graph, query.name, read, bound, traced=traced)
 
-        built, renewal = Renewal.of(query, self._home, self._spark, built_with, self._tell)
+        built, renewal = Renewal.of(query, self._home, self._spark, built_with, self._on_event)
         self._checked(query, built)
         assert not isinstance(query.dataset, Source)
         keep_states(built.states, query.dataset, self._home)
         return built, renewal
 
     def _checked(self, query: Query, built: Built) -> Built:
-        trigger = self.trigger(query)
-        faults = answer_faults(self._graph, query, built, trigger, self._home)
-        raise_faults(tuple(faults))
+        assert not isinstance(query.dataset, Source)
+        trigger = self.trigger(query) if query.is_stream else None
+        deployed = DeployedHome.of(self._home)
+        answer = BuiltAnswer(self._graph, query.dataset, built, trigger, deployed)
+        raise_faults(tuple(answer_faults(answer)))
         return built
 
     def _table_sink(
@@ -221,29 +253,33 @@ class Opening:
         frame: DataFrame,
         log: CheckpointLog | ChangeLog,
         published: Published = nothing_known,
-    ) -> Served:
+    ) -> ServeSink:
         differs = partial(self._differs, serve.name)
-        served = Served(
+        served = ServeSink(
             serve, self._graph.app, frame, log, self._lease, differs, published=published
         )
-        self.served.append(served)
-        served.open()
+        self._served.append(served)
         return served
 
     def _stream_options(
-        self, dataset: Table | Serve, built: Built, renewal: Renewal | None
+        self, dataset: Table | Serve, built: Built, renewal: Renewal
     ) -> StreamOptions:
-        name, orders = dataset.name, self._streams.orders
+        name, orders = dataset.name, self._orders
         return replace(
             self._options(name, dataset.mode or "append"),
             renewal=renewal,
             bound=InputWatermark.of(name, built.frame, orders),
-            on_dropped=orders.hold_to(dataset, built.frame),
+            on_dropped=orders.dropped_rows_check(dataset, built.frame),
         )
 
     def _options(self, name: str, mode: str) -> StreamOptions:
-        return StreamOptions(mode, partial(self._differs, name), self._run_options.launch)
+        return StreamOptions(
+            mode,
+            partial(self._differs, name),
+            self._run_options.launch,
+            on_commit=partial(self._run_options.on_commit, name),
+        )
 
     def _differs(self, name: str, batch: int) -> None:
-        told = f"batch {batch} gave other rows when it was retried; the first ones stand"
-        self._tell(Event("differs", name, told))
+        text = f"batch {batch} gave other rows when it was retried; the first ones are kept"
+        self._on_event(Event("differs", name, text))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -14,14 +15,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.checkpoint.health import make_ready
 from millstream.crash import reach
 from millstream.errors import fault
-from millstream.lake.fence import Decision, Fence, Logged, on_start
+from millstream.lake.fence import Decision, PendingBatch, check_table, has_batch, on_retry
 from millstream.model.duration import to_spark
-from millstream.serve.stores import Served
+from millstream.serve.serve_sink import ServeSink
 from millstream.spark.nodes import answers_at_once
 from millstream.spark.watermark import dropped_rows, raise_watermark, without_empty_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from millstream.lake.delta import Facts
     from millstream.lake.staging import Staged
     from millstream.model.trigger import Trigger
+    from millstream.run.admission import Admission
     from millstream.run.references import Renewal
+    from millstream.run.unreadable import ReadableFiles
 
 _COMMIT_LOGGED_WITHIN_S = 5.0
 _STARTED_WITHIN_S = 30.0
@@ -41,7 +44,7 @@ _WAITING = "Waiting"
 """How Spark begins to say that it waits for data, or for the next trigger."""
 
 
-class Sink(Protocol):
+class BatchSink(Protocol):
     """A table open for writing: a batch is staged, made durable and committed, or replayed."""
 
     @property
@@ -54,7 +57,7 @@ class Sink(Protocol):
         ...
 
     def replay(self, frame: DataFrame) -> str:
-        """Compute a batch that the table has already; give its digest."""
+        """Compute a batch that the table has already; return its digest."""
         ...
 
     def commit(self, staged: Staged, batch: int, query_id: str) -> None:
@@ -63,7 +66,7 @@ class Sink(Protocol):
 
 
 def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
-    """Tell Spark when the next batch starts."""
+    """Set when Spark starts the next batch."""
     match trigger.kind:
         case "once":
             return writer.trigger(availableNow=True)
@@ -77,8 +80,23 @@ def triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
     return writer
 
 
-def spoken_of(progress: Any) -> dict[str, Any]:
-    """Give what Spark said of a batch as plain data."""
+def reported_after(query: StreamingQuery | None, batch: int) -> tuple[dict[str, Any], ...]:
+    """Return what Spark has reported on the batches after one, the earliest first."""
+    if query is None:
+        return ()
+    # `recentProgress` of PySpark parses a hundred reports, whatever is wanted of them.
+    reports: Any = query._jsq.recentProgress()
+    found: list[dict[str, Any]] = []
+    for number in reversed(range(len(reports))):
+        report = json.loads(reports[number].json())
+        if report["batchId"] <= batch:
+            break
+        found.append(report)
+    return tuple(reversed(found))
+
+
+def progress_dict(progress: Any) -> dict[str, Any]:
+    """Return the progress that Spark reported as plain data."""
     return dict(progress.jsonValue() if hasattr(progress, "jsonValue") else progress)
 
 
@@ -91,26 +109,32 @@ class StreamOptions:
     """Called with a batch that gave other rows when it was retried."""
     launch: Launch = DataStreamWriter.start
     renewal: Renewal | None = None
-    """How it goes on with newer reference data, if it reads any."""
+    """How it continues with newer reference data, if it reads any."""
     bound: Callable[[int], int | None] = lambda _: None
-    """Up to when the watermark may go after a batch, in milliseconds, whatever its rows say."""
+    """Returns how far the frontiers of the inputs raise the watermark after a batch, in ms."""
+    files: ReadableFiles | None = None
+    """Which files its batches read, if it reads any that may be unreadable."""
+    admission: Admission | None = None
+    """What bounds how much each batch reads; None if nothing does."""
     on_dropped: Callable[[int], None] | None = None
-    """What to do if Spark drops so many rows of a batch as late; by default, they are late."""
+    """Called with the number of rows that Spark dropped as late; None accepts that."""
+    on_commit: Callable[[Facts], None] = lambda _: None
+    """Called with the facts of a batch that is committed."""
 
 
 class StreamRun:
     """A Spark streaming query that writes each batch exactly once."""
 
     def __init__(
-        self, frame: DataFrame, sink: Sink, log: CheckpointLog, options: StreamOptions
+        self, frame: DataFrame, sink: BatchSink, log: CheckpointLog, options: StreamOptions
     ) -> None:
-        self.name, self.renewal = log.path.name, options.renewal
+        self.name, self.renewal, self.files = log.path.name, options.renewal, options.files
         self._frame, self._sink, self._log, self._options = frame, sink, log, options
         self._query: StreamingQuery | None = None
         self._working = threading.Lock()
         self._stopping, self._is_first = False, True
         self.ends_by_itself = False
-        """Whether it takes in what was there when it began, and no more."""
+        """Whether it reads what was there when it started, and then ends."""
         self._raised: BaseException | None = None
         self._started = threading.Event()
 
@@ -126,7 +150,7 @@ class StreamRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there was nothing to read when it was last looked for."""
+        """Whether the last poll found nothing to read."""
         if self._query is None or not self.is_active:
             return False
         status = self._query.status
@@ -141,11 +165,20 @@ class StreamRun:
         return self._raised or self._query.exception()
 
     @property
+    def is_reported(self) -> bool:
+        """Whether Spark reports on each of its batches, as it does while it runs."""
+        return self.is_active
+
+    @property
     def progress(self) -> dict[str, Any] | None:
-        """What Spark said of the last batch."""
+        """What Spark reported on the last batch."""
         if self._query is None or (last := self._query.lastProgress) is None:
             return None
-        return spoken_of(last)
+        return progress_dict(last)
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
+        """What Spark reported on the batches after one."""
+        return reported_after(self._query, batch)
 
     def start(self, trigger: Trigger) -> None:
         """Start where the checkpoint ends.
@@ -155,9 +188,12 @@ class StreamRun:
             CHECKPOINT_RESET: The table is ahead of the checkpoint.
             TABLE_RESTORED: The checkpoint is ahead of the table.
         """
-        self._hold_to_checkpoint()
-        if self.renewal is not None:
+        self._check_checkpoint()
+        if self.renewal is not None and (self.renewal.references.is_used or self._query):
+            # A first batch is bounded from where the checkpoint ends, which is elsewhere by now.
             self._frame = self.renewal.frame()
+        if self.files is not None:
+            self.files.forget_requested()
         self._raised, self._stopping, self._is_first = None, False, True
         self.ends_by_itself = trigger.kind == "once"
         writer = (
@@ -172,7 +208,7 @@ class StreamRun:
         self._started.set()
 
     def drain(self) -> None:
-        """Wait until all that is there now is taken in.
+        """Wait until all that is there now is processed.
 
         Raises:
             BaseException: What the query died of.
@@ -196,6 +232,17 @@ class StreamRun:
                 act()
             finally:
                 self._working.release()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the running batch finish, and no other begin."""
+        with self._working:
+            yield
+
+    def before_next_batch(self, act: Callable[[], bool]) -> bool:
+        """Wait for the running batch, and do something before the next one begins."""
+        with self._working:
+            return act()
 
     def ask_to_stop(self) -> None:
         """Let no further batch begin."""
@@ -225,53 +272,84 @@ class StreamRun:
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         with self._working:
             if self._stopping:
-                # To return would tell Spark that the batch is done.
+                # If this returned, Spark would log the batch as done.
                 raise fault("BATCH_NOT_BEGUN", batch=batch, query=self.name)
+            began = time.monotonic()
             try:
-                self._take(frame, batch)
+                self._process(frame, batch)
                 self._raise_watermark(batch)
+                self._bound_next(batch, time.monotonic() - began)
                 self._end_if_idle(batch)
             except BaseException as error:
                 self._raised = error
                 raise
 
-    def _take(self, frame: DataFrame, batch: int) -> None:
-        held = self._sink.facts
-        if held.batch >= batch:
-            if self._sink.replay(frame) != held.digest and held.batch == batch:
+    def _process(self, frame: DataFrame, batch: int) -> None:
+        held = self._sink.facts.fence
+        if has_batch(held, batch):
+            again = PendingBatch(held.checkpoint, batch, self._replayed(frame, batch))
+            if on_retry(held, again) is Decision.CHANGED:
                 self._options.on_difference(batch)
             return
         if self.renewal is not None:
             self.renewal.begin(batch)
         self._reach("batch_planned", batch)
-        staged = self._sink.stage(frame, batch)
-        self._hold_to_time()
+        staged = self._staged(frame, batch)
+        self._check_dropped_rows()
         self._reach("batch_staged", batch)
         self._log.make_durable(batch)
         self._reach("offsets_durable", batch)
         self._sink.commit(staged, batch, self._log.query_id or "")
         self._reach("sink_commit", batch)
+        self._options.on_commit(self._sink.facts)
 
-    def _hold_to_time(self) -> None:
+    def _replayed(self, frame: DataFrame, batch: int) -> str:
+        """Return the digest of a batch that is stored; empty if a file of it is unreadable now."""
+        if self.files is None:
+            return self._sink.replay(frame)
+        try:
+            return self._sink.replay(self.files.again(frame, batch))
+        except Exception as error:
+            if self.files.connector.unreadable(error) is None:
+                raise
+            return ""
+
+    def _staged(self, frame: DataFrame, batch: int) -> Staged:
+        if self.files is None:
+            return self._sink.stage(frame, batch)
+        frame = self.files.begin(frame, batch)
+        try:
+            return self._sink.stage(frame, batch)
+        except Exception as error:
+            readable = self.files.without_unreadable(frame, batch, error)
+            if readable is None:
+                raise
+        return self._sink.stage(readable, batch)
+
+    def _check_dropped_rows(self) -> None:
         on_dropped = self._options.on_dropped
-        if on_dropped is not None and (rows := dropped_rows(self._begun)):
+        if on_dropped is not None and (rows := dropped_rows(self._started_query)):
             on_dropped(rows)
 
     def _raise_watermark(self, batch: int) -> None:
         if (bound := self._options.bound(batch)) is not None:
-            raise_watermark(self._begun, bound)
+            raise_watermark(self._started_query, bound)
+
+    def _bound_next(self, batch: int, seconds: float) -> None:
+        if (admission := self._options.admission) is not None:
+            admission.after(self._started_query, self._frame.sparkSession, batch, seconds)
 
     @property
-    def _begun(self) -> StreamingQuery:
-        """The query, also for its first batch, which may begin before it is handed over."""
+    def _started_query(self) -> StreamingQuery:
+        """The query, also during its first batch, which may begin before `launch` returns."""
         self._started.wait(_STARTED_WITHIN_S)
         assert self._query is not None
         return self._query
 
     def _end_if_idle(self, batch: int) -> None:
-        """End a run that is to end when for timers that go by the clock Spark never would.
+        """End a run with the trigger `once`: with processing-time timers Spark never ends it.
 
-        The first batch says nothing: it may be one that an earlier run has left over.
+        The first batch does not count: an earlier run may have left it unfinished.
         """
         is_first, self._is_first = self._is_first, False
         if self.ends_by_itself and not is_first and self._log.brought_nothing(batch):
@@ -280,37 +358,9 @@ class StreamRun:
     def _reach(self, point: str, batch: int) -> None:
         reach(point, self._log.path.parent.parent, self.name, batch)
 
-    def _hold_to_checkpoint(self) -> None:
+    def _check_checkpoint(self) -> None:
         make_ready(self.name, self._log.path, self._sink.facts)
-        if isinstance(self._sink, Served):
-            self._sink.hold_to_checkpoint()
+        if isinstance(self._sink, ServeSink):
+            self._sink.check_against_checkpoint()
         else:
-            hold_to_checkpoint(self.name, self._sink.facts, self._log)
-
-
-def hold_to_checkpoint(name: str, held: Facts, log: CheckpointLog) -> None:
-    """Make sure that a table and the checkpoint of its query tell the same story.
-
-    Raises:
-        CHECKPOINT_RESET: The table is ahead of the checkpoint.
-        TABLE_RESTORED: The checkpoint is ahead of the table.
-    """
-    logged, path = Logged(log.query_id or "", log.committed, log.planned), str(log.path)
-    fence = Fence("", held.epoch, "", held.query_id, held.batch, held.digest)
-    match on_start(fence, logged):
-        case Decision.RESTORED:
-            raise fault(
-                "TABLE_RESTORED",
-                table=name,
-                held="no batch" if held.batch < 0 else f"batches up to {held.batch}",
-                checkpoint=path,
-                knows=logged.committed,
-            )
-        case Decision.AHEAD:
-            raise fault(
-                "CHECKPOINT_RESET",
-                table=name,
-                batch=held.batch,
-                checkpoint=path,
-                known="none" if logged.planned < 0 else f"batches up to {logged.planned}",
-            )
+            check_table(self.name, self._sink.facts.fence, self._log.logged, str(self._log.path))

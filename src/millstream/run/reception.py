@@ -1,4 +1,4 @@
-"""Receiving: threads that take in what cannot be asked for again, called anew when they fail."""
+"""Receivers: threads that read records which cannot be read twice; restarted when they fail."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Reception:
         source: Source,
         inbox: Inbox,
         restart: Restart,
-        tell: Callable[[Event], None],
+        on_event: Callable[[Event], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._source, self._inbox, self._restart, self._tell = source, inbox, restart, tell
+        self._source, self._inbox, self._restart, self._on_event = source, inbox, restart, on_event
         self._clock = clock
         self._thread = threading.Thread(target=self._receive, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Take in no more; a receiver that does not return is left behind, and unacknowledged."""
+        """Stop receiving; a receiver that does not return in time is abandoned, unacknowledged."""
         self._inbox.close()
         self._thread.join(_ENDS_WITHIN_S)
 
@@ -60,9 +60,9 @@ class Reception:
     def _pause(self, error: Exception, seconds: float) -> None:
         source = self._source
         if isinstance(error, MillstreamError):
-            told = error.located(source.connector_at)
+            reported = error.located(source.connector_at)
         else:
             cause = f"{type(error).__name__}: {error}"
-            told = fault("RECEIVER_FAILED", at=source.at, source=source.name, cause=cause)
-        self._tell(Event("receiver_failed", source.name, f"again in {seconds:.0f} s", told))
+            reported = fault("RECEIVER_FAILED", at=source.at, source=source.name, cause=cause)
+        self._on_event(Event("receiver_failed", source.name, f"again in {seconds:.0f} s", reported))
         self._inbox.wait(seconds)

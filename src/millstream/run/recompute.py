@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
@@ -14,11 +15,12 @@ from millstream.crash import reach
 from millstream.lake.delta import last_facts
 from millstream.lake.frontier import Publication, least
 from millstream.operators.build_context import BuildOptions
-from millstream.run.idle import may_go_on
+from millstream.run.idle import advances_without_rows
 from millstream.serve.changes import Changes
+from millstream.spark.jobs import name_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -37,12 +39,19 @@ class RecomputeRun:
     """Batch answers over snapshots; the versions they were made from are in the same commit."""
 
     def __init__(
-        self, query: Query, graph: Graph, spark: SparkSession, home: Home, sink: TableSink | Changes
+        self,
+        query: Query,
+        graph: Graph,
+        spark: SparkSession,
+        home: Home,
+        sink: TableSink | Changes,
+        on_commit: Callable[[Facts], None],
     ) -> None:
         self.name = query.name
         self._query, self._graph, self._spark, self._home = query, graph, spark, home
-        self._sink = sink
+        self._sink, self._on_commit = sink, on_commit
         self._halt = threading.Event()
+        self._working = threading.Lock()
         self._thread: threading.Thread | None = None
         self._raised: BaseException | None = None
 
@@ -62,9 +71,18 @@ class RecomputeRun:
         return self._raised
 
     @property
+    def is_reported(self) -> bool:
+        """Whether Spark reports on its batches: it does not know of them."""
+        return False
+
+    @property
     def progress(self) -> dict[str, Any] | None:
         """Nothing: Spark reports no progress of it."""
         return None
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:  # noqa: ARG002
+        """Nothing, as `progress`."""
+        return ()
 
     def start(self, trigger: Trigger) -> None:
         """Look for changes at every trigger; once, if so asked."""
@@ -74,7 +92,7 @@ class RecomputeRun:
         self._thread.start()
 
     def drain(self) -> None:
-        """Follow the inputs as they are now; not while it looks for changes by itself."""
+        """Compute the answer from the inputs as they are now; not while the thread runs."""
         assert not self.is_active
         self._make_ready()
         self._follow()
@@ -101,14 +119,24 @@ class RecomputeRun:
 
     def _make_ready(self) -> None:
         if isinstance(self._sink, Changes):
-            self._sink.hold_to_checkpoint()
+            self._sink.check_against_checkpoint()
 
     def _follow(self) -> None:
-        """Follow until the answer is made from the inputs as they are."""
-        while self._take_step() and not self._halt.is_set():
+        """Recompute until the answer is made from the inputs as they are."""
+        while self._next() and not self._halt.is_set():
             continue
 
-    def _take_step(self) -> bool:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the running answer finish, and no other begin."""
+        with self._working:
+            yield
+
+    def _next(self) -> bool:
+        with self._working:
+            return self._recompute()
+
+    def _recompute(self) -> bool:
         tables = {n: DeltaTable(str(self._home.table(n))) for n in self._query.after}
         batches = {name: last_facts(table).changed for name, table in tables.items()}
         if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
@@ -116,6 +144,7 @@ class RecomputeRun:
             return False
         versions = {name: table.version() for name, table in tables.items()}
         read = Snapshots(self._graph, self._spark, self._home, versions)
+        name_jobs(self._spark, self.name)
         batch = self.facts.batch + 1
         reach("batch_planned", self._home.path, self.name, batch)
         options = BuildOptions(aside=self._home.aside(self.name))
@@ -127,12 +156,13 @@ class RecomputeRun:
         published = self._published(versions)
         self._sink.commit(staged, batch, _QUERY_ID, inputs=batches, published=published)
         reach("sink_commit", self._home.path, self.name, batch)
+        self._on_commit(self.facts)
         return True
 
     def _pass_time(self, versions: Mapping[str, int]) -> None:
-        """Tell that more is complete, if inputs that go on without rows have said so."""
-        if self.facts.batch >= 0 and may_go_on(self._graph, self.name):
-            self._sink.tell(self._published(versions))
+        """Publish a later frontier, if those of the inputs have advanced without rows."""
+        if self.facts.batch >= 0 and advances_without_rows(self._graph, self.name):
+            self._sink.publish(self._published(versions))
 
     def _published(self, versions: Mapping[str, int]) -> Publication:
         return Publication(least(frontier_at(self._home, n, v) for n, v in versions.items()))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
-from dataclasses import asdict, dataclass
-from itertools import count
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import UserCodeError, fault
-from millstream.lake.durable import sync_file, sync_folder, write_durably
+from millstream.lake.reference_data import BoundReference, ReferenceData
 from millstream.observe import Event
 from millstream.run.query import StreamRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
     from millstream.plan import Query
     from millstream.run.supervise import Running
 
-    Build = Callable[["References"], Built]
+    Build = Callable[["QueryReferences"], Built]
     """Builds a query over the reference rows that it is to read."""
 
 _LOOK_EVERY_S = 1.0
@@ -35,23 +31,10 @@ _AGAIN_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
-    """A version of reference rows."""
-
-    name: str
-    """By which the reference is known when the function that asks for it has been edited."""
-    version: str
-    read_at_s: float
-    copy: str | None
-    """The folder that holds the rows; None if they have versions of their own."""
-    columns: str
-
-
-@dataclass(frozen=True, slots=True)
 class Renewal:
     """How a query is built again when its reference data change."""
 
-    references: References
+    references: QueryReferences
     build: Build
 
     @staticmethod
@@ -60,97 +43,90 @@ class Renewal:
         home: Home,
         spark: SparkSession,
         build: Build,
-        tell: Callable[[Event], None],
-    ) -> tuple[Built, Renewal | None]:
-        """Build a stream; return with it how it is renewed, if it has reference data."""
+        on_event: Callable[[Event], None],
+    ) -> tuple[Built, Renewal]:
+        """Build a stream; return with it how it is built again."""
         log = CheckpointLog(home.checkpoint(query.name))
 
-        def tell_error(error: UserCodeError) -> None:
-            tell(Event("not_renewed", query.name, error=error))
+        data = ReferenceData(home.references(query.name))
 
-        references = References(home.references(query.name), log, spark, tell_error)
+        def report(error: UserCodeError) -> None:
+            on_event(Event("not_renewed", query.name, error=error))
+
+        references = QueryReferences(data, log, spark, report)
         built = references.built(build)
-        return built, Renewal(references, build) if references.is_used else None
+        return built, Renewal(references, build)
 
     def frame(self) -> DataFrame:
         """Build the query over the rows that it is to read from now on."""
         return self.references.built(self.build).frame
 
     def begin(self, batch: int) -> None:
-        """Take note that a batch begins."""
+        """Record that a batch begins."""
         self.references.begin(batch)
 
 
-class References:
+class QueryReferences:
     """The reference data of one query: what it reads now, recorded before it does."""
 
     def __init__(
         self,
-        folder: Path,
+        data: ReferenceData,
         log: CheckpointLog,
         spark: SparkSession,
-        tell: Callable[[UserCodeError], None],
+        on_error: Callable[[UserCodeError], None],
     ) -> None:
-        self._folder, self._log, self._spark, self._tell = folder, log, spark, tell
-        self._record = folder / "bound.json"
-        self._begun, self._bound = self._read()
-        self._asked: dict[str, Reference] = {}
-        self._fresh: dict[str, _Bound] = {}
+        self._data, self._log, self._spark, self._on_error = data, log, spark, on_error
+        self._begun, self._bound = data.read()
+        self._read_by: Mapping[str, Reference] = {}
+        self._fresh: dict[str, BoundReference] = {}
         self._look_at = 0.0
         self._paused: dict[str, float] = {}
 
     def built(self, build: Build) -> Built:
         """Build a query over the newest reference rows, or those of the batch to be retried."""
-        self._asked = {}
-        if is_retried := self._is_retried:
+        if is_retry := self._is_retry:
             self._fresh = {}
         built = build(self)
+        self._read_by = built.references
         known = self._bound | self._fresh
         # What only a retried batch has seen may be asked for again, if the edit is undone.
-        bound = {name: one for name, one in known.items() if is_retried or name in self._asked}
+        bound = {name: one for name, one in known.items() if is_retry or name in self._read_by}
         if bound != self._bound:
             self._bound = bound
-            self._write()
+            self._data.write(self._begun, self._bound)
         self._fresh = {}
-        self._clear()
+        self._data.clear(self._bound)
         return built
 
-    def bind(self, reference: Reference) -> DataFrame:
-        """Give the rows of the version that the query reads from now on.
+    def bind(self, name: str, reference: Reference) -> DataFrame:
+        """Return the rows of the version that the query reads from now on.
 
         Raises:
             UserCodeError: There are none from before, and they cannot be read.
         """
-        name = self._noted(reference)
         if name not in self._bound and name not in self._fresh:
-            self._fresh[name] = self._taken(name, reference, None)
-        elif not self._is_retried:
-            self._look(name)
+            self._fresh[name] = self._bind_newest(name, reference, None)
+        elif not self._is_retry:
+            self._look(name, reference)
         bound = self._fresh[name] if name in self._fresh else self._bound[name]
         if bound.copy is None:
             return reference.rows_of(self._spark, bound.version)
-        return self._spark.read.parquet(str(self._folder / bound.copy))
-
-    def _noted(self, reference: Reference) -> str:
-        """Take note of what is asked for; give its name, with a number if there are equal ones."""
-        names = (f"{reference.name} ({number})" for number in count(1))
-        name = next(name for name in names if name not in self._asked)
-        self._asked[name] = reference
-        return name
+        return self._spark.read.parquet(str(self._data.copy(bound.copy)))
 
     @property
     def is_used(self) -> bool:
         """Whether the query reads any."""
-        return bool(self._asked)
+        return bool(self._read_by)
 
     def begin(self, batch: int) -> None:
-        """Take note that a batch begins: if it is retried, it is with these rows."""
-        if self._asked and batch > self._begun:
+        """Record that a batch begins: a retry of it reads the same rows."""
+        if self._read_by and batch > self._begun:
             self._begun = batch
-            self._write()
+            self._data.write(self._begun, self._bound)
 
     def has_changed(self, *, now: bool) -> bool:
-        """Whether there are newer rows, which are then read; if they cannot be, that is told.
+        """Whether there are newer rows. Reads them; reports it if they cannot be read.
 
         Args:
             now: Whether to look at once, and not once a second, or a minute after a failure.
@@ -159,31 +135,33 @@ class References:
             self._paused = {}
         elif time.monotonic() < self._look_at:
             return False
-        for name in self._asked:
-            self._look(name)
+        for name, reference in self._read_by.items():
+            self._look(name, reference)
         self._look_at = time.monotonic() + _LOOK_EVERY_S
         return bool(self._fresh)
 
-    def _look(self, name: str) -> None:
-        """Read rows that have changed; if that fails, tell it, and leave bound what is bound."""
-        reference, known = self._asked[name], self._bound.get(name)
+    def _look(self, name: str, reference: Reference) -> None:
+        """Read rows that have changed; if that fails, report it and keep the bound version."""
+        known = self._bound.get(name)
         is_paused = time.monotonic() < self._paused.get(name, 0.0)
         if name in self._fresh or known is None or is_paused:
             return
         try:
             if reference.version(known.read_at_s) != known.version:
-                self._fresh[name] = self._taken(name, reference, known)
+                self._fresh[name] = self._bind_newest(name, reference, known)
         except UserCodeError as error:
             self._paused[name] = time.monotonic() + _AGAIN_AFTER_S
-            self._tell(error)
+            self._on_error(error)
 
     @property
-    def _is_retried(self) -> bool:
-        """Whether the next batch has begun before, and may have left its mark in state or sink."""
+    def _is_retry(self) -> bool:
+        """Whether the next batch has begun before, and may have changed state or sink."""
         planned = self._log.planned
         return planned > self._log.committed and self._begun >= planned
 
-    def _taken(self, name: str, reference: Reference, known: _Bound | None) -> _Bound:
+    def _bind_newest(
+        self, name: str, reference: Reference, known: BoundReference | None
+    ) -> BoundReference:
         read_at = time.time()
         version = str(read_at) if reference.path is None else reference.version()
         is_delta = reference.is_delta
@@ -198,45 +176,14 @@ class References:
                 before=known.columns,
             )
         copy = None if is_delta else self._copied(reference, rows)
-        return _Bound(name, version, read_at, copy, columns)
+        return BoundReference(name, version, read_at, copy, columns)
 
     def _copied(self, reference: Reference, rows: DataFrame) -> str:
         """Read rows to their end, which may fail where their columns were read well."""
-        copy = self._folder / f"copy-{time.time_ns()}"
         try:
-            rows.write.parquet(str(copy))
-            _make_durable(copy)
+            return self._data.copied(rows.write.parquet)
         except Exception as error:
-            shutil.rmtree(copy, ignore_errors=True)
             raise reference.unreadable(error) from error
-        return copy.name
-
-    def _read(self) -> tuple[int, dict[str, _Bound]]:
-        try:
-            told = json.loads(self._record.read_text())
-        except FileNotFoundError:
-            return -1, {}
-        # Those without a name an earlier Millstream knew by their places: they are read anew.
-        bound = [_Bound(**one) for one in told["bound"] if "name" in one]
-        return told["begun"], {one.name: one for one in bound}
-
-    def _write(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        told = {"begun": self._begun, "bound": [*map(asdict, self._bound.values())]}
-        write_durably(self._record, json.dumps(told))
-
-    def _clear(self) -> None:
-        """Remove copies that nothing is bound to."""
-        used = {bound.copy for bound in self._bound.values()}
-        for folder in self._folder.glob("*-*") if self._folder.exists() else ():
-            if folder.name not in used:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_durable(folder: Path) -> None:
-    for file in folder.iterdir():
-        sync_file(file)
-    sync_folder(folder)
 
 
 def is_outdated(running: Running, *, now: bool = False) -> bool:
@@ -244,7 +191,7 @@ def is_outdated(running: Running, *, now: bool = False) -> bool:
 
     Args:
         running: The query; while it runs once, it reads what was there when it began.
-        now: Whether to look at once, not at leisure.
+        now: Whether to look at once, and not once a second.
     """
     if not isinstance(running, StreamRun) or running.renewal is None or not running.is_active:
         return False

@@ -18,13 +18,16 @@ from millstream.model.dataset import Receiving, Source
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.alerts import Alerts
-from millstream.run.files import ReadFiles
+from millstream.run.changed_files import ChangedFiles
 from millstream.run.idle import IdleSources
 from millstream.run.opening import Opening
 from millstream.run.reception import Reception
 from millstream.run.references import is_outdated
-from millstream.run.slots import refuse_if_tasks_would_wait
+from millstream.run.slots import check_task_slots
 from millstream.run.supervise import Supervised
+from millstream.run.unreadable import has_files_to_read_again
+from millstream.run.upkeep import BackgroundUpkeep, Upkeep
+from millstream.spark.jobs import long_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,16 +37,18 @@ if TYPE_CHECKING:
     from millstream.errors import MillstreamError
     from millstream.lake.lease import Lease
     from millstream.model.graph import Graph
+    from millstream.observe.record import EventRecord
     from millstream.plan import Query
     from millstream.run.opening import RunnerOptions
+    from millstream.spark.jobs import LongJob
 
 _LOOK_EVERY_S = 0.02
 _TRIES = 4
-"""How often Python may be late in a script, on a machine that has much else to do."""
+"""How often a Python worker may start late in a script, on a busy machine."""
 
 
 class Runner:
-    """All queries of a run."""
+    """All queries of a run, open; nothing is started yet."""
 
     def __init__(
         self,
@@ -52,33 +57,43 @@ class Runner:
         spark: SparkSession,
         lease: Lease,
         options: RunnerOptions,
-        tell: Callable[[Event], None],
+        on_event: Callable[[Event], None],
     ) -> None:
-        self._graph, self._plan, self._spark, self._lease = graph, queries, spark, lease
-        self._home, self._options, self._tell = lease.home, options, tell
-        self._opening = Opening(graph, spark, lease, options, tell)
-        self._files = ReadFiles(queries, lease.home, tell)
-        self._idle = IdleSources(options.now)
-        self._receptions: list[Reception] = []
-        self._alerts = Alerts(graph, lease, tell)
-        self._troubles: dict[str, Trouble] | None = None
-        self.queries: list[Supervised] = []
-
-    def open(self) -> None:
-        """Reach the sources, hold every answer to its table, and shut earlier drivers out.
+        """Reach the sources, check every answer against its table, and fence off earlier drivers.
 
         Raises:
             MillstreamError: Something does not fit; nothing was started.
         """
+        self._graph, self._lease, self._spark = graph, lease, spark
+        self._home, self._options, self._on_event = lease.home, options, on_event
+        self._opening = opening = Opening(graph, spark, lease, options, on_event)
+        self._files = ChangedFiles(queries, lease.home, on_event)
+        self._idle = IdleSources(options.now)
+        self._receptions: list[Reception] = []
+        self._troubles: dict[str, Trouble] | None = None
+        self.queries: list[Supervised] = []
+        upkeep = Upkeep(graph, lease, self.queries)
+        self._upkeep = BackgroundUpkeep(upkeep, lease.home, unasked=options.maintains)
+        try:
+            for query in queries:
+                self._open(query)
+            check_task_slots(self.queries, opening.read_directly, spark)
+            self._alerts = Alerts.open(graph, lease, on_event, queries)
+        except BaseException:
+            opening.close()
+            raise
+
+    def _open(self, query: Query) -> None:
         opening = self._opening
-        for query in self._plan:
-            running = opening.open(query)
-            self.queries.append(Supervised(query, running, opening.trigger(query)))
-            if isinstance(query.dataset, Source):
-                log = CheckpointLog(self._home.checkpoint(query.name))
-                self._idle.add(opening.landings[query.name], query.dataset, log)
-        refuse_if_tasks_would_wait(self.queries, opening.read_directly, self._spark)
-        self._alerts.open(self._plan)
+        running = opening.open(query)
+        self.queries.append(Supervised(query, running, opening.trigger(query)))
+        if isinstance(query.dataset, Source):
+            log = CheckpointLog(self._home.checkpoint(query.name))
+            self._idle.add(opening.landings[query.name], query.dataset, log)
+
+    def long_jobs(self) -> tuple[LongJob, ...]:
+        """Return the jobs that run now and have run for some seconds."""
+        return long_jobs(self._spark)
 
     def start(self) -> None:
         """Start the queries that have something to read; `watch` starts the others in time."""
@@ -86,6 +101,7 @@ class Runner:
             self._look_after(supervised)
             self._receive(supervised.query)
         self._alerts.start()
+        self._upkeep.start()
 
     def watch(self) -> None:
         """Look after the queries once: restart, give up, or leave alone.
@@ -107,7 +123,7 @@ class Runner:
             if supervised.is_over or self._is_cut_short or not keep_on():
                 continue
             if not self._has_input(supervised.query):
-                supervised.state = "finished"
+                supervised.finish()
                 continue
             self._start(supervised)
             while not supervised.is_over and keep_on():
@@ -119,15 +135,17 @@ class Runner:
                 self._idle.settle(supervised)
         self._alerts.finish(keep_on)
         self._files.look(now=True)
+        if keep_on():
+            self._upkeep.finish()
 
     def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
-        """Have every query that is due take in what is there, each after those it reads from.
+        """Have every query that is due process what is there, each after those it reads from.
 
         Raises:
             BaseException: What a query died of.
         """
         for supervised in self.queries:
-            # Before any of them gives it rows, which it would take in at once.
+            # Before another query writes rows that it would process with the old reference data.
             if is_outdated(supervised.running, now=True):
                 supervised.running.stop()
         for supervised in self.queries:
@@ -137,8 +155,14 @@ class Runner:
             self._idle.settle(supervised)
         self._alerts.drain()
 
+    @property
+    def notify(self) -> Callable[[Sequence[EventRecord]], bool]:
+        """Reports to the destinations of the app which objectives are not met, or met again."""
+        return self._alerts.notify
+
     def stop(self) -> None:
         """Let every running batch finish, then stop."""
+        self._upkeep.close()
         for reception in self._receptions:
             reception.close()
         for supervised in self.queries:
@@ -147,11 +171,9 @@ class Runner:
             supervised.running.stop()
             if supervised.error is not None and supervised.trouble == "restarting":
                 self._give_up(supervised, supervised.error)
-            if not supervised.is_over:
-                supervised.state = "stopped"
+            supervised.stop()
         self._record_troubles()
-        for served in self._opening.served:
-            served.close()
+        self._opening.close()
         self._alerts.close()
         self._files.look(now=True)
 
@@ -189,15 +211,15 @@ class Runner:
         except Exception as error:
             self._failed(supervised, error)
         else:
-            supervised.state = "running"
-            self._tell(Event("started", supervised.query.name))
+            supervised.begin()
+            self._on_event(Event("started", supervised.query.name))
 
     def _receive(self, query: Query) -> None:
         source = query.dataset
         if isinstance(source, Source) and isinstance(source.connector, Receiving):
             place, sink = self._home.connector(source.name), self._opening.landings[source.name]
             inbox = Inbox(place, epoch=self._lease.epoch, landed=lambda: sink.greatest_origin)
-            self._receptions.append(Reception(source, inbox, self._options.restart, self._tell))
+            self._receptions.append(Reception(source, inbox, self._options.restart, self._on_event))
 
     def _look_after(self, supervised: Supervised) -> None:
         if supervised.state == "waiting" and self._has_input(supervised.query):
@@ -206,7 +228,10 @@ class Runner:
             self._start(supervised)
         if supervised.state == "running" and is_outdated(supervised.running):
             supervised.running.stop()
-            self._tell(Event("renewed", supervised.query.name))
+            self._on_event(Event("renewed", supervised.query.name))
+            self._start(supervised)
+        if supervised.state == "running" and has_files_to_read_again(supervised.running):
+            supervised.running.stop()
             self._start(supervised)
         if supervised.state != "running" or supervised.running.is_active:
             return
@@ -214,12 +239,12 @@ class Runner:
         if failure is not None:
             self._failed(supervised, failure)
         elif supervised.finish() or supervised.error is None:
-            self._tell(Event("finished", supervised.query.name))
+            self._on_event(Event("finished", supervised.query.name))
         else:
             self._give_up(supervised, supervised.error)
 
     def _has_input(self, query: Query) -> bool:
-        """Whether anything it reads has rows; to start before costs time and gives nothing."""
+        """Whether anything it reads has rows; to start earlier takes time and has no effect."""
         running = {s.query.name: s.running for s in self.queries}
         stored = [name for name in query.after if name in self._home.tables]
         return (
@@ -232,26 +257,28 @@ class Runner:
         )
 
     def _failed(self, supervised: Supervised, failure: BaseException) -> None:
+        # A driver without its home, or one that was overtaken, does not look for another cause.
+        self._lease.hold()
         name = supervised.query.name
         error = explain(failure, query=name, at=supervised.query.dataset.at, home=self._home)
         if isinstance(error, OvertakenError):
             raise error
         if supervised.fail(error, self._options.restart):
             pause = max(supervised.retry_at - time.monotonic(), 0)
-            self._tell(Event("restarting", name, f"again in {pause:.0f} s", error))
+            self._on_event(Event("restarting", name, f"again in {pause:.0f} s", error))
             return
         self._give_up(supervised, error)
 
     def _give_up(self, supervised: Supervised, error: MillstreamError) -> None:
-        name, supervised.state = supervised.query.name, "failed"
-        self._tell(Event("failed", name, error=error))
+        name = supervised.query.name
+        supervised.give_up()
+        self._on_event(Event("query_failed", name, error=error))
         for other in self.queries:
-            if other.query.name in self._graph.downstream(name) and not other.is_stale:
-                other.is_stale = True
-                self._tell(Event("stale", other.query.name, f"because {name!r} stopped"))
+            if other.query.name in self._graph.downstream(name) and other.become_stale():
+                self._on_event(Event("stale", other.query.name, f"because {name!r} stopped"))
 
     def _record_troubles(self) -> None:
-        """Keep in the home which queries are in trouble, for every later look at it."""
+        """Record in the home which queries are in trouble, for `millstream status`."""
         found = {s.query.name: trouble for s in self.queries if (trouble := _trouble_of(s))}
         if found != self._troubles:
             # On a full disk it is tried again at the next look; what failed is reported either way.
@@ -265,14 +292,14 @@ def _trouble_of(supervised: Supervised) -> Trouble | None:
         return None
     error = supervised.error
     if error is None:
-        fix = "`millstream status` shows what failed; it goes on from there in the next run"
+        fix = "`millstream status` shows what failed; the next run continues from there"
         return Trouble(state, "QUERY_STOPPED", "a dataset that it reads has failed", fix)
     file, line = (error.at.file, error.at.line) if error.at else (None, None)
     return Trouble(state, error.code, error.what, error.fix, file, line)
 
 
 def _drain(supervised: Supervised) -> None:
-    """Have a query take in what is there; one that waits for its interval then ends."""
+    """Have a query process what is there; one with an interval then ends."""
     running, is_default = supervised.running, supervised.trigger.kind == "default"
     for left in reversed(range(_TRIES)):
         if not running.is_active and supervised.query.kind != "recompute":

@@ -1,4 +1,4 @@
-"""A streaming query that Spark itself writes to a sink: what is retried arrives again."""
+"""A streaming query that Spark itself writes to a sink: a retried batch is sent again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from millstream.checkpoint.health import make_ready
 from millstream.lake.log import Facts
 from millstream.observe import Progress
-from millstream.run.query import spoken_of, triggered
+from millstream.run.query import progress_dict, reported_after, triggered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,8 +43,8 @@ class ServeRun:
     def facts(self) -> Facts:
         """What was sent since this was opened; the batch is the last one the checkpoint knows."""
         batch = self._log.committed
-        for said in self._query.recentProgress if self._query is not None else ():
-            progress = Progress.of(spoken_of(said))
+        for reported in self._query.recentProgress if self._query is not None else ():
+            progress = Progress.of(progress_dict(reported))
             if progress.batch > self._counted.batch:
                 counts = {"input": progress.input_rows, "written": progress.output_rows}
                 self._counted = Facts(batch=progress.batch, totals=self._counted.totals).plus(
@@ -63,11 +63,20 @@ class ServeRun:
         return None if self._query is None or self._stopping else self._query.exception()
 
     @property
+    def is_reported(self) -> bool:
+        """Whether Spark reports on each of its batches."""
+        return True
+
+    @property
     def progress(self) -> dict[str, Any] | None:
-        """What Spark said of the last batch."""
+        """What Spark reported on the last batch."""
         if self._query is None or (last := self._query.lastProgress) is None:
             return None
-        return spoken_of(last)
+        return progress_dict(last)
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
+        """What Spark reported on the batches after one."""
+        return reported_after(self._query, batch)
 
     def start(self, trigger: Trigger) -> None:
         """Start where the checkpoint ends.
@@ -94,7 +103,7 @@ class ServeRun:
             self._query.processAllAvailable()
 
     def ask_to_stop(self) -> None:
-        """Take note that the end is wanted; the batch that runs is cut short by `stop`."""
+        """Note that the query is to stop; `stop` cuts the running batch short."""
         self._stopping = True
 
     def stop(self) -> None:

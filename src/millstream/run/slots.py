@@ -1,4 +1,4 @@
-"""Task slots: a query without batches keeps its tasks busy, and the others must find a place."""
+"""Task slots: a query without batches keeps its tasks busy, so other queries need more."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from millstream.run.supervise import Supervised
 
 
-def refuse_if_tasks_would_wait(
+def check_task_slots(
     queries: Sequence[Supervised],
     read_directly: Callable[[Query], Iterable[Source]],
     spark: SparkSession,
 ) -> None:
-    """Make sure that queries without batches leave a task slot for the others.
+    """Check that queries without batches leave a task slot for the others.
 
     Raises:
         TASK_SLOTS: They do not.

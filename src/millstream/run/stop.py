@@ -20,27 +20,29 @@ _LOOK_EVERY_S = 0.05
 
 
 def stop_driver(home: Home, *, wait: timedelta) -> Holder | None:
-    """Ask the driver of a home to finish its batch and stop, wait for it, and say who it was.
+    """Ask the driver of a home to finish its batch and stop, wait for it, and return its holder.
 
     Raises:
         DRIVER_ELSEWHERE: It runs on another machine.
         DRIVER_FOREIGN: It belongs to another user.
         DRIVER_STILL_RUNNING: It has not stopped in time.
     """
-    held = holder_of(home)
-    if held is None:
+    holder = holder_of(home)
+    if holder is None:
         return None
-    if not held.is_here:
-        raise fault("DRIVER_ELSEWHERE", home=str(home.path), pid=held.pid, host=held.host)
+    if not holder.is_here:
+        raise fault("DRIVER_ELSEWHERE", home=str(home.path), pid=holder.pid, host=holder.host)
     try:
-        os.kill(held.pid, signal.SIGTERM)
+        os.kill(holder.pid, signal.SIGTERM)
     except PermissionError as error:
-        raise fault("DRIVER_FOREIGN", pid=held.pid) from error
+        raise fault("DRIVER_FOREIGN", pid=holder.pid) from error
     except ProcessLookupError:
-        return held
+        return holder
     until = time.monotonic() + wait.total_seconds()
-    while holder_of(home) == held:
+    while holder_of(home) == holder:
         if time.monotonic() > until:
-            raise fault("DRIVER_STILL_RUNNING", pid=held.pid, waited=f"{wait.total_seconds():g} s")
+            raise fault(
+                "DRIVER_STILL_RUNNING", pid=holder.pid, waited=f"{wait.total_seconds():g} s"
+            )
         time.sleep(_LOOK_EVERY_S)
-    return held
+    return holder

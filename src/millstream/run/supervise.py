@@ -23,7 +23,7 @@ class Restart:
     """How often, and after what pauses, a failed query is tried again."""
 
     attempts: int = 5
-    """Failures in a row without a batch in between, before it is given up."""
+    """Failures in a row without a batch in between, before the query stops for good."""
     first_pause_s: float = 1.0
     longest_pause_s: float = 60.0
 
@@ -61,8 +61,17 @@ class Running(Protocol):
         ...
 
     @property
+    def is_reported(self) -> bool:
+        """Whether Spark reports on each of its batches."""
+        ...
+
+    @property
     def progress(self) -> dict[str, Any] | None:
-        """What Spark said of the last batch."""
+        """What Spark reported on the last batch."""
+        ...
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
+        """What Spark reported on the batches after one, the earliest first."""
         ...
 
     def start(self, trigger: Trigger) -> None:
@@ -70,11 +79,11 @@ class Running(Protocol):
         ...
 
     def drain(self) -> None:
-        """Take in all that is there now, then return."""
+        """Process all that is there now, then return."""
         ...
 
     def ask_to_stop(self) -> None:
-        """Let no further batch begin."""
+        """Begin no further batch."""
         ...
 
     def stop(self) -> None:
@@ -113,23 +122,41 @@ class Supervised:
 
     @property
     def has_recovered(self) -> bool:
-        """Whether it has got through what it failed at.
+        """Whether it has got past what it failed at.
 
-        An outage has passed as soon as Spark has looked for rows; of anything else only a batch
-        shows it.
+        An outage is over as soon as Spark has looked for rows; for anything else it takes a
+        committed batch.
         """
         is_outage = self.error is not None and self.error.code in OUTAGES
         has_passed = self.state != "restarting" and is_outage
         has_looked = self.state == "finished" or self.running.progress is not None
         return (has_passed and has_looked) or self.running.facts.batch > self.batch_at_failure
 
+    def begin(self) -> None:
+        """Record that it runs."""
+        self.state = "running"
+
+    def stop(self) -> None:
+        """Record that it was stopped, unless it had ended before."""
+        if not self.is_over:
+            self.state = "stopped"
+
+    def give_up(self) -> None:
+        """Record that it has failed, and is not tried again."""
+        self.state = "failed"
+
+    def become_stale(self) -> bool:
+        """Record that something it reads has stopped for good; return whether that is new."""
+        is_new, self.is_stale = not self.is_stale, True
+        return is_new
+
     def finish(self) -> bool:
-        """Take note that it has ended by itself; tell whether it ended well."""
+        """Record that it has ended by itself; return whether it ended well."""
         self.state = "finished"
         return self.error is None or self.has_recovered
 
     def fail(self, error: MillstreamError, restart: Restart) -> bool:
-        """Take note of a failure; tell whether it is to be tried again."""
+        """Record a failure; return whether to try again."""
         self.error = error
         batch = self.running.facts.batch
         self.failures = 1 if batch > self.batch_at_failure else self.failures + 1

@@ -1,4 +1,4 @@
-"""Rows as JSON, each by itself: as Spark writes them, so that it does not matter who does."""
+"""Rows as JSON, one object each, exactly as Spark writes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_json(rows: pa.Table, columns: Sequence[Column]) -> list[bytes]:
 def as_objects(
     rows: pa.Table, columns: Sequence[Column], *, nulls: bool = False
 ) -> list[dict[str, Any]]:
-    """Give rows as objects that JSON can hold, with or without fields that are null."""
+    """Return rows as objects that JSON can hold, with or without null fields."""
     taken = {column.name: _plain(rows.column(column.name)) for column in columns}
     objects: list[dict[str, Any]] = _listed(pa.table(taken)) if taken else []
     for column in columns:
@@ -76,8 +76,8 @@ def _is_finite(values: Values) -> bool:
 
 
 def _nested(value: Any, kind: pa.DataType, *, nulls: bool) -> Any:
-    told = plain(value, kind)
-    return told if nulls else _without_nulls(told)
+    nested = plain(value, kind)
+    return nested if nulls else _without_nulls(nested)
 
 
 def _without_nulls(value: Any) -> Any:

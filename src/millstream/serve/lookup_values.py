@@ -1,4 +1,4 @@
-"""Values of a key that come as Python's: each as its column has it, or told to be none."""
+"""Look-up values from Python: each is converted to the type of its column, or refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from millstream.errors import fault
+from millstream.serve.lookup_text import expected_of, from_text
 from millstream.serve.shape import NESTED
-from millstream.serve.text import expected_of, from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from millstream.serve.shape import Column
 
 _SHOWN = (bool, int, float, Decimal, bytes, date)
-"""What an error can show as it is; all else, by what it says of itself."""
+"""What an error shows as it is; all else by its repr."""
 
 
 def from_python(value: Any, column: Column, dataset: str) -> Any:
-    """Give a value of the key as every store knows it, whatever kind of number or time it is.
+    """Convert a value of the key to its column's type, whatever kind of number or time it is.
 
     Raises:
-        LOOKUP_VALUE: It can be no value of the column.
+        LOOKUP_VALUE: It is not a value of the column.
 
     >>> from millstream.serve.shape import Column
     >>> from_python(7.0, Column("n", "long"), "latest"), from_python(7, Column("x", "double"), "y")
@@ -36,7 +36,7 @@ def from_python(value: Any, column: Column, dataset: str) -> Any:
         value = value.item()
     kind = "decimal" if column.is_decimal else column.type
     try:
-        return _TAKEN[kind](value, column, dataset)
+        return _CONVERT[kind](value, column, dataset)
     except (TypeError, ValueError, ArithmeticError):
         shown = value if isinstance(value, _SHOWN) or value is None else repr(value)
         raise fault(
@@ -62,7 +62,7 @@ def _boolean(value: Any, column: Column, dataset: str) -> Any:
 
 
 def _number(value: Any, column: Column, dataset: str) -> Any:
-    """Take a number for the text that it would be written as."""
+    """Read a number from the text that it would be written as."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return _read(value, column, dataset)
     is_whole = column.type in ("byte", "short", "integer", "long")
@@ -113,13 +113,13 @@ def _nested(value: Any, column: Column, dataset: str) -> Any:
 
 
 def _read(value: Any, column: Column, dataset: str) -> Any:
-    """Take a text for what it says."""
+    """Read a value from its text."""
     if not isinstance(value, str):
         raise TypeError
     return from_text(value, column, dataset)
 
 
-_TAKEN: dict[str, Callable[[Any, Column, str], Any]] = {
+_CONVERT: dict[str, Callable[[Any, Column, str], Any]] = {
     "string": _text,
     "boolean": _boolean,
     **dict.fromkeys(("byte", "short", "integer", "long"), _number),

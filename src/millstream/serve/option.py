@@ -1,4 +1,4 @@
-"""What can be said of a store that keeps rows by key, and what goes together."""
+"""Options of stores that keep rows by key, and which of them go together."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from millstream.errors import Location, MillstreamError
 
 
-def named(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Take one name for a list of one.
+def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple; a single name is a tuple of one.
 
-    >>> named("page"), named(["page", "day"])
+    >>> as_names("page"), as_names(["page", "day"])
     (('page',), ('page', 'day'))
     """
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def keyless_update(
     store: str, sink: Any, serve: str, mode: str, at: Location
 ) -> Iterator[MillstreamError]:
-    """Rows that change, and nothing that says which row is which."""
+    """Find options that need a key where there is none."""
     if sink.key:
         return
     why, use = "", 'say which columns identify a row: key=["…"]'
@@ -38,10 +38,10 @@ def keyless_update(
         yield fault("STORE_MODE", at=at, serve=serve, store=store, why=why, use=use)
 
 
-def unheld_order(
+def unusable_options(
     store: str, sink: Any, serve: str, mode: str, at: Location
 ) -> Iterator[MillstreamError]:
-    """Options that would not do what they say."""
+    """Find options that would have no effect, or the wrong one."""
     if sink.newest_by and sink.delete_when:
         why = "a deleted row leaves nothing behind to compare newest_by with, so that an older row "
         use = "leave newest_by out, or keep the row and mark it as deleted in a column"

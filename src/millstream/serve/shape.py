@@ -1,4 +1,4 @@
-"""What is to be kept in a store: the columns of an answer, its key and how its rows change."""
+"""The shape of an answer in a store: its columns, its key and how its rows change."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def columns_of(schema: str) -> tuple[Column, ...]:
 
 
 def columns_to_json(columns: Sequence[Column]) -> str:
-    """Write columns down, for whoever reads the store later."""
+    """Encode columns as JSON, for readers of the store."""
     return json.dumps([[column.name, column.type] for column in columns])
 
 
 def columns_from_json(text: str) -> tuple[Column, ...]:
-    """Read columns that were written down."""
+    """Decode columns from JSON."""
     return tuple(Column(name, kind) for name, kind in json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""Sinks that are stores: how one is opened, by a driver to write and by others for look-ups."""
+"""Sinks that are stores: how a driver opens one to write, and a reader for look-ups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
-    from millstream.serve.store import Reader, Store
+    from millstream.serve.store import Store, StoreReader
 
 
 @runtime_checkable
@@ -20,7 +20,7 @@ class WritableSink(StoreSink, Protocol):
     """A store that a driver can open."""
 
     def open(self, shape: Shape, driver: Driver) -> Store:
-        """Connect one driver; make the place for the rows, or hold the answer to it."""
+        """Connect one driver; create the table for the rows, or check the answer against it."""
         ...
 
 
@@ -28,7 +28,7 @@ class WritableSink(StoreSink, Protocol):
 class ReadableSink(StoreSink, Protocol):
     """A store in which a row can be looked up by its key."""
 
-    def reader(self, dataset: str) -> Reader:
+    def reader(self, dataset: str) -> StoreReader:
         """Connect for look-ups."""
         ...
 

@@ -1,4 +1,4 @@
-"""What every store offers, and how rows that a store refuses are found among those it takes."""
+"""The protocol of stores, and how refused rows are found among those that a store accepts."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from millstream.serve.value import RowsRefusedError, with_null
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from millstream.lake.fence import Fence, Turn
+    from millstream.lake.fence import Fence, PendingBatch
     from millstream.serve.fence import Place
     from millstream.serve.shape import Column
 
     Rows = Callable[[], Iterable[pa.Table]]
     """A batch, part by part, as often as it is asked for."""
     Settle = Callable[[Sequence["Refused"]], str]
-    """Told what was refused when all is written and nothing committed; gives a note to keep."""
+    """Called with what was refused, when all is written and nothing committed; returns the note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Rows that a store does not take, and why in its own words."""
+    """Rows that a store refuses, and why in its own words."""
 
     rows: pa.Table
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What became of a batch."""
+class WriteResult:
+    """The result of writing a batch."""
 
     decision: Decision
-    """To apply it, or not to because the store has had it before."""
+    """Whether it is applied, or skipped because the store has it already."""
     fence: Fence
     refused: tuple[Refused, ...] = ()
 
@@ -54,45 +54,45 @@ class Store(Protocol):
     place: Place
 
     def take(self) -> Fence:
-        """Shut earlier drivers out; give the fence as it is now."""
+        """Shut earlier drivers out; return the fence as it is now."""
         ...
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
         ...
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
-        """Write a batch and pass the fence in one transaction, unless the batch is there."""
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
+        """Write a batch and its fence in one transaction, unless the batch is there."""
         ...
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         ...
 
 
-class Reader(Protocol):
+class StoreReader(Protocol):
     """A place of a store, open for look-ups by one thread at a time."""
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """What was served to it, by name."""
+        """The columns that were served to it, by name."""
         ...
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the row of a key; None if there is none."""
+        """Return the row of a key; None if there is none."""
         ...
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         ...
 
 
 def salvage(rows: pa.Table, write: Callable[[pa.Table], None]) -> list[Refused]:
-    """Write rows; of those that cannot all be written, all that can.
+    """Write rows; if some are refused, all the others.
 
     Args:
         rows: What to write.
-        write: Writes all it is given, or nothing and raises RowsRefusedError.
+        write: Writes all rows, or none and raises RowsRefusedError.
     """
     if not rows.num_rows:
         return []
@@ -107,8 +107,8 @@ def salvage(rows: pa.Table, write: Callable[[pa.Table], None]) -> list[Refused]:
     return salvage(rows.slice(0, half), write) + salvage(rows.slice(half), write)
 
 
-def keyed(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, list[Refused]]:
-    """Take out the rows that have no key."""
+def split_keyless(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, list[Refused]]:
+    """Split off the rows without a key."""
     if not key:
         return rows, []
     lacking = with_null(rows, key)
@@ -118,8 +118,8 @@ def keyed(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, list[Refused]]:
     return rows.filter(pc.invert(lacking)), [Refused(rows.filter(lacking), reason)]
 
 
-def parted(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
-    """Part the rows to keep from those to delete, if any are."""
+def split_deleted(rows: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    """Split the rows to keep from those to delete, if there are any."""
     if GONE not in rows.column_names:
         return rows, None
     gone, rest = rows.column(GONE), rows.drop_columns([GONE])

@@ -1,4 +1,4 @@
-"""Values on their way into a store, and back: Arrow columns as text and numbers."""
+"""Values in stores: Arrow columns to texts and numbers, and back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from millstream.errors import fault
+from millstream.serve.lookup_text import scaled
 from millstream.serve.shape import NESTED
-from millstream.serve.text import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,12 +42,12 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 class RowsRefusedError(Exception):
-    """Some of the rows at hand cannot be kept; which, is found by halving them."""
+    """Some of the rows cannot be stored; halving them finds which."""
 
 
 @contextmanager
 def refusing(column: str) -> Iterator[None]:
-    """Have rows refused whose values Python cannot hold.
+    """Refuse rows whose values Python cannot hold.
 
     Spark's can be text that is not UTF-8, and times after the year 9999.
 
@@ -68,7 +68,7 @@ def as_csv(rows: pa.Table, columns: Sequence[Column]) -> bytes:
         if column.type == NESTED:
             rows = rows.set_column(index, column.name, _as_json(values, column))
         elif column.type == "timestamp":
-            # Whoever reads it takes it for UTC; with a zone, Arrow takes seven times as long.
+            # The reader takes it as UTC; with a zone, Arrow takes seven times as long.
             rows = rows.set_column(index, column.name, values.cast(pa.timestamp("us")))
         elif column.type == "binary":
             digits = [None if v is None else "\\x" + v.hex() for v in values.to_pylist()]
@@ -79,16 +79,16 @@ def as_csv(rows: pa.Table, columns: Sequence[Column]) -> bytes:
 
 
 def as_scalars(rows: pa.Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """Give rows as numbers, texts and bytes, which any store can hold.
+    """Return rows as numbers, texts and bytes, which any store can hold.
 
-    Times are texts that sort as they follow each other; the zone is always UTC.
+    Times are texts that sort chronologically; the zone is always UTC.
     """
     values = [_scalars(rows.column(column.name), column) for column in columns]
     return list(zip(*values, strict=True))
 
 
 def as_texts(rows: pa.Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """Give rows as texts, or bytes where they are bytes."""
+    """Return rows as texts, or as bytes where they are bytes."""
     values = []
     for column in columns:
         scalars = _scalars(rows.column(column.name), column)
@@ -101,7 +101,7 @@ def as_texts(rows: pa.Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]
 
 
 def from_store(value: Any, column: Column) -> Any:
-    """Give a value back as it was, from a scalar or its text.
+    """Read a value of a column from a scalar or its text.
 
     >>> from millstream.serve.shape import Column
     >>> from_store("1.50", Column("price", "decimal(10,2)"))
@@ -118,7 +118,7 @@ def from_store(value: Any, column: Column) -> Any:
 def row_from_store(
     columns: Iterable[Column], values: Iterable[Any], place: Place
 ) -> dict[str, Any]:
-    """Give a row back as it was.
+    """Read a row from what a store holds.
 
     Raises:
         StoreFailedError: Python cannot hold a value, such as a time after the year 9999.
@@ -134,7 +134,7 @@ def row_from_store(
 
 
 def scalar_of(value: Any, column: Column) -> Any:
-    """Give one value as `as_scalars` does: a key that a row is asked for by."""
+    """Return one value as `as_scalars` does, to look a row up by."""
     if isinstance(value, datetime):
         kind = pa.timestamp("us", "UTC" if column.type == "timestamp" else None)
         return _scalars(pa.chunked_array([pa.array([value], kind)]), column)[0]
@@ -184,7 +184,7 @@ def _encode(value: Any) -> str:
 
 
 def as_objects(rows: pa.Table) -> list[dict[str, Any]]:
-    """Give rows as objects of Python; maps are objects too."""
+    """Return rows as dicts; maps are dicts too."""
     fields = {field.name: field.type for field in rows.schema}
     return [{n: named(row[n], kind) for n, kind in fields.items()} for row in rows.to_pylist()]
 
@@ -211,7 +211,7 @@ def named(
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:
-    """Give a nested value as JSON can hold it; all stores have the same.
+    """Return a nested value as JSON can hold it, the same in all stores.
 
     >>> plain([0.5, float("nan")], pa.list_(pa.float64()))
     [0.5, 'NaN']
@@ -226,14 +226,14 @@ def _json_leaf(value: Any, kind: pa.DataType) -> Any:
 
 
 def number(value: float | None) -> float | str | None:
-    """Give what is no number a name, for which JSON has none."""
+    """Replace a value that JSON has no number for by its name."""
     if value is None or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
 
 
 def _shortest(value: float) -> float:
-    """Give the number with the fewest digits whose nearest number of 32 bits is this one.
+    """Return the number with the fewest digits that rounds to the same 32-bit float.
 
     >>> _shortest(0.10000000149011612)
     0.1
@@ -250,7 +250,7 @@ def _of_32_bits(value: float) -> float:
 
 
 def with_null(rows: pa.Table, columns: Sequence[str]) -> Values:
-    """Tell which rows have no value in one of some columns."""
+    """Return which rows have no value in one of some columns."""
     found = pc.is_null(rows.column(columns[0]))
     for name in columns[1:]:
         found = pc.or_(found, pc.is_null(rows.column(name)))

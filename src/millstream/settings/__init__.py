@@ -15,10 +15,10 @@ PROFILE_VARIABLE = "MILLSTREAM_PROFILE"
 TOKEN_VARIABLE = "MILLSTREAM_CONSOLE_TOKEN"
 
 DEFAULT_FILE = "app.py"
-"""The app file that is meant where none is named."""
+"""The app file where none is named."""
 
 DEFAULT_PROFILE = "default"
-"""The profile that is meant where none is named, and that all others inherit from."""
+"""The profile where none is named; all others inherit from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Setting:
 
 
 def resolve_home(
-    given: str | Path | None,
+    option: str | Path | None,
     *,
     app: str,
     profile: Setting | None = None,
@@ -38,26 +38,26 @@ def resolve_home(
 ) -> Setting:
     """Choose the home; by default `.millstream/<app>`."""
     default = Setting(f".millstream/{app}", "default")
-    return given_in(given, HOME_VARIABLE) or profile or code or default
+    return option_or_variable(option, HOME_VARIABLE) or profile or code or default
 
 
 def resolve_master(
-    given: str | None, *, profile: Setting | None = None, code: Setting | None = None
+    option: str | None, *, profile: Setting | None = None, code: Setting | None = None
 ) -> Setting:
     """Choose Spark's master; by default `local[*]`."""
     default = Setting("local[*]", "default")
-    return given_in(given, MASTER_VARIABLE) or profile or code or default
+    return option_or_variable(option, MASTER_VARIABLE) or profile or code or default
 
 
-def resolve_profile(given: str | None) -> Setting:
+def resolve_profile(option: str | None) -> Setting:
     """Choose the profile by its name."""
-    return given_in(given, PROFILE_VARIABLE) or Setting(DEFAULT_PROFILE, "default")
+    return option_or_variable(option, PROFILE_VARIABLE) or Setting(DEFAULT_PROFILE, "default")
 
 
-def given_in(given: str | Path | None, variable: str) -> Setting | None:
-    """Take what was given on the command line, else in a variable of the environment."""
-    if given:
-        return Setting(str(given), "command line")
+def option_or_variable(option: str | Path | None, variable: str) -> Setting | None:
+    """Return the value of the command line, else that of an environment variable."""
+    if option:
+        return Setting(str(option), "command line")
     if found := os.environ.get(variable):
         return Setting(found, f"environment ({variable})")
     return None

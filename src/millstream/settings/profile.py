@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import Location, MillstreamError, closest, fault, listed, relative
+from millstream.model.duration import parse_duration
 from millstream.settings import DEFAULT_PROFILE, Setting, resolve_profile
 from millstream.settings.secret import has_variable
 
@@ -20,12 +21,14 @@ FILE = "millstream.toml"
 KEYS: Mapping[str, str] = {
     "home": "Where the app is deployed.",
     "master": "The Spark master.",
+    "keep_versions": "How long earlier versions of tables can be read.",
     "spark": "Settings of Spark, by their full names.",
     "sources": "Where sources come from, by the names they have in the app.",
     "serve": "Which store served answers go to, by the names they have in the app.",
-    "alert": "Whom alerts are told to, by the names they have in the app.",
+    "alert": "Where alerts are sent, by the names they have in the app.",
+    "tables": "When tables are computed, by the names they have in the app.",
 }
-"""What can be said in a profile."""
+"""The keys of a profile."""
 
 _WORDS = {
     bool: "a boolean",
@@ -44,7 +47,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProfileEntry:
     """A value as it is written, and where."""
 
     value: Any
@@ -53,7 +56,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Say where it comes from."""
+        """Return where it comes from."""
         return f"{self.at} (profile {self.profile})"
 
 
@@ -63,7 +66,7 @@ class Profile:
 
     name: Setting
     file: Path | None = None
-    entries: Mapping[Names, Entry] = field(default_factory=dict)
+    entries: Mapping[Names, ProfileEntry] = field(default_factory=dict)
     faults: tuple[MillstreamError, ...] = ()
 
     @property
@@ -77,33 +80,24 @@ class Profile:
         return self._setting("master")
 
     @property
-    def spark(self) -> Mapping[str, Entry]:
+    def keep_versions(self) -> Setting | None:
+        """How long it says that versions are kept."""
+        return self._setting("keep_versions")
+
+    @property
+    def spark(self) -> Mapping[str, ProfileEntry]:
         """The Spark settings; their names may be written with quotes or without."""
         return joined(self.below("spark"))
 
-    @property
-    def sources(self) -> Mapping[str, Mapping[Names, Entry]]:
-        """What is said of each source."""
-        return self._by_name("sources")
-
-    @property
-    def serve(self) -> Mapping[str, Mapping[Names, Entry]]:
-        """What is said of each served answer."""
-        return self._by_name("serve")
-
-    @property
-    def alert(self) -> Mapping[str, Mapping[Names, Entry]]:
-        """What is said of each alert."""
-        return self._by_name("alert")
-
-    def _by_name(self, key: str) -> dict[str, dict[Names, Entry]]:
-        found: dict[str, dict[Names, Entry]] = {}
+    def by_name(self, key: str) -> Mapping[str, Mapping[Names, ProfileEntry]]:
+        """Return the entries of each dataset under a key, such as `sources`."""
+        found: dict[str, dict[Names, ProfileEntry]] = {}
         for path, entry in self.below(key).items():
             found.setdefault(path[0], {})[path[1:]] = entry
         return found
 
-    def below(self, key: str) -> Mapping[Names, Entry]:
-        """Give what is said under a key of the profile."""
+    def below(self, key: str) -> Mapping[Names, ProfileEntry]:
+        """Return the entries under a key of the profile."""
         return {path[1:]: e for path, e in self.entries.items() if path[0] == key and path[1:]}
 
     def _setting(self, key: str) -> Setting | None:
@@ -111,7 +105,7 @@ class Profile:
         return Setting(entry.value, entry.origin) if entry else None
 
 
-def joined(entries: Mapping[Names, Entry]) -> dict[str, Entry]:
+def joined(entries: Mapping[Names, ProfileEntry]) -> dict[str, ProfileEntry]:
     """Name values by their whole path, with or without quotes in the file."""
     return {".".join(path): entry for path, entry in entries.items()}
 
@@ -123,12 +117,12 @@ def find_file(folder: Path) -> Path | None:
     return next((f / FILE for f in folders[: root + 1] if (f / FILE).is_file()), None)
 
 
-def read_profile(folder: Path, given: str | None = None) -> Profile:
+def read_profile(folder: Path, chosen: str | None = None) -> Profile:
     """Read the profile that was chosen, of the file that belongs to a folder.
 
     What is wrong with the file is among its `faults`; nothing is raised.
     """
-    name, file = resolve_profile(given), find_file(folder)
+    name, file = resolve_profile(chosen), find_file(folder)
     if file is None and name.value == DEFAULT_PROFILE:
         return Profile(name)
     if file is None:
@@ -148,7 +142,7 @@ def read_profile(folder: Path, given: str | None = None) -> Profile:
 
 
 def got(value: object) -> str:
-    """Say what was written, in an error.
+    """Return what was written, in an error.
 
     >>> got(3), got({"a": 1})
     ('3 (an integer)', 'a table')
@@ -182,11 +176,11 @@ class _Document:
         chosen = {} if name.value == DEFAULT_PROFILE else self._entries(name.value)
         return Profile(name, self.file, _inherited(self._entries(DEFAULT_PROFILE), chosen))
 
-    def _entries(self, profile: str) -> dict[Names, Entry]:
-        said = self.content.get("profile", {}).get(profile, {})
+    def _entries(self, profile: str) -> dict[Names, ProfileEntry]:
+        own = self.content.get("profile", {}).get(profile, {})
         return {
-            path: Entry(value, self._at(("profile", profile, *path)), profile)
-            for path, value in _leaves(said)
+            path: ProfileEntry(value, self._at(("profile", profile, *path)), profile)
+            for path, value in _leaves(own)
             if path
         }
 
@@ -205,11 +199,11 @@ class _Document:
         if not isinstance(profiles, dict):
             yield self._refused(("profile",), profiles, "tables such as [profile.prod]")
             return
-        for name, said in profiles.items():
-            if not isinstance(said, dict):
-                yield self._refused(("profile", name), said, f"a table: [profile.{name}]")
+        for name, content in profiles.items():
+            if not isinstance(content, dict):
+                yield self._refused(("profile", name), content, f"a table: [profile.{name}]")
                 continue
-            for key, value in said.items():
+            for key, value in content.items():
                 yield from self._fault(("profile", name, key), value)
 
     def _fault(self, path: Names, value: Any) -> Iterator[MillstreamError]:
@@ -226,15 +220,18 @@ class _Document:
             )
         elif key in ("home", "master"):
             yield from self._text_fault(path, value)
+        elif key == "keep_versions":
+            if not _is_length(value):
+                yield self._refused(path, value, 'a length of time, such as "7 days"')
         elif not isinstance(value, dict):
             yield self._refused(path, value, f"a table: [{'.'.join(path)}]")
         elif key == "spark":
             yield from self._spark_faults(path, value)
         else:
-            for name, said in value.items():
-                if not isinstance(said, dict):
+            for name, content in value.items():
+                if not isinstance(content, dict):
                     table = f"[{'.'.join((*path, name))}]"
-                    yield self._refused((*path, name), said, f"a table: {table}")
+                    yield self._refused((*path, name), content, f"a table: {table}")
 
     def _text_fault(self, path: Names, value: Any) -> Iterator[MillstreamError]:
         if not isinstance(value, str) or not value:
@@ -242,7 +239,7 @@ class _Document:
         elif has_variable(value):
             expected = (
                 f"it plainly, or set MILLSTREAM_{path[-1].upper()}: "
-                "what ${…} stands for is never shown, and this is shown everywhere"
+                "the value of ${…} is never shown, and this is shown everywhere"
             )
             yield self._refused(path, value, expected)
 
@@ -279,11 +276,20 @@ class _Document:
         return Location(relative(str(self.file)), line)
 
 
-def _inherited(default: Mapping[Names, Entry], own: Mapping[Names, Entry]) -> dict[Names, Entry]:
+def _is_length(value: object) -> bool:
+    try:
+        return isinstance(value, str) and parse_duration(value) is not None
+    except ValueError:
+        return False
+
+
+def _inherited(
+    default: Mapping[Names, ProfileEntry], own: Mapping[Names, ProfileEntry]
+) -> dict[Names, ProfileEntry]:
     """Add what a profile does not say; a dataset whose kind is named takes nothing over."""
     bound = ("sources", "serve", "alert")
-    anew = {path[:2] for path in own if path[0] in bound and path[2:] == ("kind",)}
-    return {path: entry for path, entry in default.items() if path[:2] not in anew} | dict(own)
+    replaced = {path[:2] for path in own if path[0] in bound and path[2:] == ("kind",)}
+    return {path: entry for path, entry in default.items() if path[:2] not in replaced} | dict(own)
 
 
 def _leaves(value: Any, path: Names = ()) -> Iterator[tuple[Names, Any]]:

@@ -1,4 +1,4 @@
-"""Values from the environment: used as they are, shown only as they are written."""
+"""Values from the environment: used as they are, shown only as `${NAME}`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Secret(str):
     written: str
 
     def __new__(cls, value: str, written: str) -> Self:
-        """Have `written` shown for a value."""
+        """Show `written` instead of the value."""
         secret = super().__new__(cls, value)
         secret.written = written
         return secret
@@ -49,7 +49,7 @@ class Secret(str):
 
 
 def is_private(name: str) -> bool:
-    """Tell by its name whether the value of a setting is for nobody's eyes.
+    """Return whether the value of a setting is a secret, by its name.
 
     >>> is_private("kafka.ssl.key.password"), is_private("kafka.client.id")
     (True, False)
@@ -58,7 +58,7 @@ def is_private(name: str) -> bool:
 
 
 def revealed(value: Value) -> Value:
-    """Give a value as whoever works with it must have it.
+    """Return the real value of a secret; any other value as it is.
 
     >>> secret = Secret("hunter2", "${PASSWORD}")
     >>> str(secret), revealed(secret), revealed(3)
@@ -68,7 +68,7 @@ def revealed(value: Value) -> Value:
 
 
 def parts_of(text: str) -> tuple[str, ...]:
-    """Take a list with commas apart; what is part of a secret is one.
+    """Split a list at its commas; a part of a secret is a secret.
 
     >>> parts_of("a:1, b:2"), parts_of(Secret("a:1,b:2", "${SERVERS}"))
     (('a:1', 'b:2'), ('part 1 of ${SERVERS}', 'part 2 of ${SERVERS}'))
@@ -80,7 +80,7 @@ def parts_of(text: str) -> tuple[str, ...]:
 
 
 def has_variable(text: str) -> bool:
-    """Tell whether a text is to be filled in from the environment."""
+    """Return whether a text has variables of the environment."""
     return any(not found[1] for found in _VARIABLE.finditer(text))
 
 

@@ -14,7 +14,7 @@ def _print(subject: str, fact: str) -> None:
 
 
 def main() -> int:
-    """Prepare, telling how it goes."""
+    """Prepare, and print the progress."""
     try:
         prepare(_print)
     except MillstreamError as error:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def archive_path(java: Java) -> Path:
-    """Name the archive of this Java, this Spark and these jars; another of any needs another."""
+    """Return the path of the archive for this Java, this Spark and these jars."""
     facts = (java.home, java.version, version("pyspark"), spark_jars(), LOCK.read_text())
     key = hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:16]
     return cache_dir() / "archives" / f"{key}.jsa"
 
 
 def archive_flags(java: Java) -> tuple[str, ...]:
-    """Tell the JVM to use the archive if there is one; a bad one is passed over in silence."""
+    """Return the JVM flags that use the archive, if there is one; a bad one is ignored."""
     path = archive_path(java)
     if not path.exists():
         return ()
@@ -43,12 +43,12 @@ def archive_flags(java: Java) -> tuple[str, ...]:
 
 
 def recording_flags(path: Path) -> tuple[str, ...]:
-    """Tell the JVM to write an archive of the classes it has loaded when it ends."""
+    """Return the JVM flags that write an archive of the loaded classes on exit."""
     return (f"-XX:ArchiveClassesAtExit={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def make_archive(java: Java, *, report: Report = silent) -> None:
-    """Make the archive unless it is there. Without one Spark works too, only starts slower."""
+    """Make the archive unless it exists. Without one Spark only starts slower."""
     path = archive_path(java)
     with exclusive(path.with_suffix(".lock")):
         if path.exists():
@@ -66,4 +66,4 @@ def make_archive(java: Java, *, report: Report = silent) -> None:
             draft.replace(path)
             report("archive", f"made, {path.stat().st_size >> 20} MB")
         else:
-            report("archive", "not made: Spark starts slower, and works as well")
+            report("archive", "not made: Spark works without it, and starts slower")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 CALLED_WITH = "called with "
-"""How the note begins that a worker adds to an error."""
+"""The beginning of the note that a worker adds to an error."""
 
 _OURS = ("pyspark.", "millstream.")
 _LIBRARY = re.compile(r"[/\\](?:site-packages|python3\.\d+)[/\\]|[/\\]pyspark\.zip|^<frozen ")

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move: Spark's queries can live by it."""
+"""A virtual clock for Spark's queries: it moves only when a test advances it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SINK = "org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink"
 
 
 class SteppedQuery(StreamingQuery):
-    """A query that looks for rows when it is told to take in what is there, and not in between.
+    """A query that polls for rows during `processAllAvailable`, and not in between.
 
-    Spark looks every few milliseconds, under a lock that `processAllAvailable` gives away while it
-    waits. The thread that started the query holds it all the other time, and has to stop it.
+    Spark polls every few milliseconds, under a lock that `processAllAvailable` releases while it
+    waits. The thread that started the query holds the lock otherwise, and must stop the query.
     """
 
     def __init__(self, started: Any) -> None:
@@ -34,7 +34,7 @@ class SteppedQuery(StreamingQuery):
         self._lock.lock()
 
     def stop(self) -> None:
-        """Stop, after giving way: the query could not end while it waits for the lock."""
+        """Release the lock, then stop: the query could not end while it waits for the lock."""
         if self._lock.isHeldByCurrentThread():
             self._lock.unlock()
         super().stop()
@@ -60,7 +60,7 @@ class VirtualClock:
         self._clock.advance(by // _MILLISECOND)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start a foreachBatch query that lives by this clock.
+        """Start a foreachBatch query on this clock.
 
         Spark's public writer always takes the clock of the machine; its query manager takes any.
         """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MARK = "spark.millstream"
-"""Says of a session that it is ours."""
+"""Marks a session as ours."""
 
 _JOINED = {
     "spark.driver.extraClassPath": os.pathsep,
@@ -33,7 +33,7 @@ _EVERYWHERE = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # State: on disk; a batch uploads what changed instead of a snapshot; damage is found by
-    # checksums (which only format 2 has) and mended from older snapshots.
+    # checksums (which only format 2 has) and repaired from older snapshots.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -42,10 +42,10 @@ _EVERYWHERE = {
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled": "true",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
-    # Where two operators of a query have the same input, the second would read what the first has
-    # shuffled, and Spark tells watermarks no further than to there: it would wait for ever.
+    # Where two operators of a query have the same input, the second would read the shuffle of the
+    # first, and Spark propagates watermarks no further than that: it would wait for ever.
     "spark.sql.exchange.reuse": "false",
-    # Of real time: how far it has come is noted at most this often; Spark's own least is 5 s.
+    # Real-time mode: its progress is checkpointed at most this often; Spark's own minimum is 5 s.
     "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
     # Python: a record may be 10 MB, so a batch of them is bounded in bytes as well.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
@@ -82,10 +82,10 @@ _LOCAL = {
 
 _UNKNOWN_CORES = 8
 _MOST_PARTITIONS = 200
-"""As many as Spark has by default: of small batches each costs more than it brings."""
+"""Spark's default: in small batches, each partition costs more than it saves."""
 
 _STATE = "checkpoints are inspected and repaired in this format only"
-_LOSES_ROWS = "rows would be lost without a word"
+_LOSES_ROWS = "rows would be lost without an error"
 _WRONG_ROWS = "batch, stream and replay would differ"
 
 OWNED: Mapping[str, str] = {
@@ -110,13 +110,13 @@ OWNED: Mapping[str, str] = {
 """Settings that no profile can change, and why."""
 
 
-def is_seen_by_all(name: str) -> bool:
-    """Tell whether a setting must be on the command line of Spark's JVM, which anyone can read."""
+def is_on_command_line(name: str) -> bool:
+    """Return whether a setting must be on the command line of the JVM, which anyone can read."""
     return name.startswith("spark.driver.") or name in _JOINED
 
 
 def with_retries(master: str) -> str:
-    """Let a failed task be tried again, as on a cluster; `local[N]` alone gives up at once.
+    """Have failed tasks retried, as on a cluster; plain `local[N]` does not retry.
 
     >>> with_retries("local[2]"), with_retries("local"), with_retries("yarn")
     ('local[2,4]', 'local[1,4]', 'yarn')
@@ -127,7 +127,7 @@ def with_retries(master: str) -> str:
 
 
 def is_local(master: str) -> bool:
-    """Tell whether Spark runs inside its driver, on this machine alone."""
+    """Return whether Spark runs inside its driver, on this machine alone."""
     return master == "local" or master.startswith("local[")
 
 
@@ -167,7 +167,7 @@ def cluster_cores(master: str, conf: Mapping[str, str]) -> int:
     """
     is_elastic = conf.get("spark.dynamicAllocation.enabled") == "true"
     count = "spark.dynamicAllocation.maxExecutors" if is_elastic else "spark.executor.instances"
-    # A standalone master gives all it has, which nobody knows before; the others two executors.
+    # A standalone master gives all its cores, a number not known here; others give two executors.
     some = None if is_elastic or master.startswith("spark:") else 2
     executors, most = _number(conf, count, some), _number(conf, "spark.cores.max", None)
     if executors is None or most is not None:
@@ -191,12 +191,12 @@ def _cores(master: str) -> int:
 
 
 def driver_memory_mb() -> int:
-    """Give Spark a quarter of the machine (or of the container), from 1 to 8 GB."""
+    """Return the driver memory: a quarter of the machine (or container), from 1 to 8 GB."""
     return min(max(memory_mb() // 4, 1024), 8192)
 
 
 def memory_mb() -> int:
-    """Say how much memory the machine, or the container, has."""
+    """Return the memory of the machine, or of the container, in MB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and (allowed := limit.read_text().strip()).isdigit():

@@ -1,4 +1,4 @@
-"""Which jars Spark gets: exactly those of a lock file, checked, and fetched once."""
+"""Which jars Spark gets: exactly those of a lock file, checked, and downloaded once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def resolve(lock: Path = LOCK, *, report: Report = silent) -> tuple[Path, ...]:
 
     Raises:
         JAR_CHECKSUM: A jar is not what the lock says; it has been deleted.
-        JAR_UNAVAILABLE: A jar is not in the cache and cannot be fetched.
+        JAR_UNAVAILABLE: A jar is neither cached nor downloadable.
     """
     jars = read_lock(lock)
     folder = _folder()
@@ -70,12 +70,12 @@ def resolve(lock: Path = LOCK, *, report: Report = silent) -> tuple[Path, ...]:
 
 
 def missing_jars(lock: Path = LOCK) -> tuple[Jar, ...]:
-    """Say which locked jars are not in the cache."""
+    """Return the locked jars that are not in the cache."""
     return tuple(jar for jar in read_lock(lock) if not (_folder() / jar.file_name).exists())
 
 
 def altered_jars(lock: Path = LOCK) -> tuple[Jar, ...]:
-    """Say which jars in the cache are not what the lock says; all are hashed anew."""
+    """Return the cached jars that differ from the lock; all are hashed again."""
     there = (jar for jar in read_lock(lock) if (_folder() / jar.file_name).exists())
     return tuple(jar for jar in there if _sha256(_folder() / jar.file_name) != jar.sha256)
 
@@ -135,17 +135,17 @@ def _fetch(jars: Sequence[Jar], folder: Path, *, report: Report) -> None:
     report("jars", f"fetching {len(jars)}, this once: later starts need no network")
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
         fetched = Path(name)
-        told = []
+        output = []
         for line in _ivy(jars, fetched):
-            told.append(line)
+            output.append(line)
             if "[SUCCESSFUL ]" in line:
                 report("jars", f"fetched {line.split('!')[-1].split(' ')[0]}")
         absent = [jar for jar in jars if not (fetched / jar.file_name).exists()]
         if absent:
             log = cache_dir() / "logs" / "jars.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text("".join(told))
-            named = [jar for jar in absent if f"{_ivy_name(jar)}: not found" in "".join(told)]
+            log.write_text("".join(output))
+            named = [jar for jar in absent if f"{_ivy_name(jar)}: not found" in "".join(output)]
             raise fault(
                 "JAR_UNAVAILABLE",
                 coordinates=", ".join(jar.coordinate for jar in named or absent),
@@ -157,7 +157,7 @@ def _fetch(jars: Sequence[Jar], folder: Path, *, report: Report) -> None:
 
 
 def _ivy(jars: Sequence[Jar], folder: Path) -> Iterator[str]:
-    """Run the Ivy that pyspark ships, and tell what it says line by line."""
+    """Run the Ivy that pyspark ships, and yield its output line by line."""
     wanted = folder / "ivy.xml"
     wanted.write_text(_ivy_module(jars))
     command = [

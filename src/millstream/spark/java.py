@@ -29,7 +29,7 @@ _COMMON_PLACES = (
 )
 
 _VECTOR = "jdk.incubator.vector"
-"""A module that Spark always asks for and works without: only some linear algebra is slower."""
+"""A module that Spark always requests and does not need: it speeds up some linear algebra."""
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -60,7 +60,7 @@ def find_java() -> Java:
     """Find a Java that Spark can run on.
 
     `JAVA_HOME`, else `PATH`, else the usual places, else the one of the `java` extra. `JAVA_HOME`
-    is the user's word: a wrong one is reported, never passed over.
+    is the user's choice: a wrong one is reported, never ignored.
 
     Raises:
         JAVA_MISSING: There is no Java on this machine.
@@ -82,8 +82,8 @@ def find_java() -> Java:
             home=str(unsuitable.home),
             versions=versions,
         )
-    said = os.environ.get("JAVA_HOME")
-    where = f"at JAVA_HOME={said!r}" if said else "on this machine"
+    java_home = os.environ.get("JAVA_HOME")
+    where = f"at JAVA_HOME={java_home!r}" if java_home else "on this machine"
     raise fault("JAVA_MISSING", versions=versions, where=where)
 
 
@@ -103,16 +103,16 @@ def _java_at(home: Path, origin: str) -> Java | None:
     command = home / "bin" / "java"
     if not os.access(command, os.X_OK):
         return None
-    told = _told_by(home, command)
-    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', told)
+    text = _version_text(home, command)
+    version = re.search(r'(?:JAVA_VERSION=|version )"([\d.]+)', text)
     if version is None:
         return None
-    is_trimmed = "MODULES=" in told and _VECTOR not in told
+    is_trimmed = "MODULES=" in text and _VECTOR not in text
     return Java(_bridged(home) if is_trimmed else home, _modern(version[1]), origin)
 
 
 def _bridged(home: Path) -> Path:
-    """Make a home whose `java` takes Spark's flags, for one that refuses a module it lacks."""
+    """Make a home whose `java` drops the flag for a module that this Java lacks."""
     bridge = cache_dir() / "java" / hashlib.sha256(str(home).encode()).hexdigest()[:16]
     command = bridge / "bin" / "java"
     text = _LAUNCHER.format(
@@ -128,13 +128,13 @@ def _bridged(home: Path) -> Path:
     return bridge
 
 
-def _told_by(home: Path, command: Path) -> str:
-    # Starting Java only to ask takes 0.2 s of each start.
+def _version_text(home: Path, command: Path) -> str:
+    # To run `java -version` would add 0.2 s to each start.
     release = home / "release"
     if release.exists():
         return release.read_text()
-    told = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
-    return told.stderr
+    done = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
+    return done.stderr
 
 
 def _modern(version: str) -> str:

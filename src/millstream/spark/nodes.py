@@ -1,4 +1,4 @@
-"""The plan of a DataFrame as Spark's analyser left it, and what it says of a stream."""
+"""The analyzed plan of a DataFrame, and what it shows about a stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOTALS = frozenset(("Aggregate", "Distinct"))
 
 
 def nodes_of(frame: DataFrame) -> Iterator[Any]:
-    """Give every node of the plan, each before those that it reads."""
+    """Yield every node of the plan, each before those that it reads."""
     todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
     while todo:
         node = todo.pop()
@@ -40,13 +40,22 @@ def nodes_of(frame: DataFrame) -> Iterator[Any]:
         todo += listed(node.children())
 
 
+def parts_of(expression: Any) -> Iterator[Any]:
+    """Yield every part of an expression, each before its own parts."""
+    todo: list[Any] = [expression]
+    while todo:
+        part = todo.pop()
+        yield part
+        todo += listed(part.children())
+
+
 def listed(sequence: Any) -> list[Any]:
-    """Give the elements of a sequence of Scala's."""
+    """Return the elements of a Scala sequence."""
     return [sequence.apply(n) for n in range(sequence.size())]
 
 
 def watermarks_of(frame: DataFrame) -> set[tuple[str, timedelta]]:
-    """Tell every watermark that a stream is held to: its column and its delay."""
+    """Return every watermark of a stream: its column and its delay."""
     found: set[tuple[str, timedelta]] = set()
     for node in nodes_of(frame):
         if node.nodeName() == "EventTimeWatermark":
@@ -56,16 +65,16 @@ def watermarks_of(frame: DataFrame) -> set[tuple[str, timedelta]]:
 
 
 def answers_at_once(frame: DataFrame, output_mode: str) -> bool:
-    """Tell whether only rows bring an answer, so that a batch without any has nothing to give.
+    """Return whether only rows change the answer, so that an empty batch has no effect.
 
-    Of what is not known here, such as a join of two streams, time alone may bring some.
+    For operators not listed here, such as a join of two streams, time alone may change it.
     """
     known = _ROW_BY_ROW | _ONCE_EACH | (_TOTALS if output_mode == "update" else frozenset())
     return all(node.nodeName() in known for node in nodes_of(frame) if node.isStreaming())
 
 
 def held_back_by(frame: DataFrame) -> list[str]:
-    """Name the operators of a stream that give rows other than in the batch that reads them."""
+    """Name the operators of a stream that emit rows in a later batch than they read them."""
     passing = _ROW_BY_ROW | _ONCE_EACH
     streaming = (node for node in nodes_of(frame) if node.isStreaming())
     return [
@@ -76,7 +85,7 @@ def held_back_by(frame: DataFrame) -> list[str]:
 
 
 def has_windows(frame: DataFrame) -> bool:
-    """Tell whether rows are grouped by windows of time anywhere on the way to an answer."""
+    """Return whether any aggregation of the plan groups by windows of time."""
     return any(
         _WINDOW in str(expression.toString())
         for node in nodes_of(frame)
@@ -85,8 +94,25 @@ def has_windows(frame: DataFrame) -> bool:
     )
 
 
+def streams_of(frame: DataFrame) -> list[str | None]:
+    """Return the paths that a stream reads, as Spark orders their offsets in a checkpoint.
+
+    A stream that is read twice is there twice. None stands for a source without a path, such as a
+    topic.
+    """
+    leaves = listed(frame._jdf.queryExecution().analyzed().collectLeaves())
+    return [_path_of(leaf) for leaf in leaves if leaf.isStreaming()]
+
+
+def _path_of(leaf: Any) -> str | None:
+    if leaf.nodeName() != "StreamingRelation":
+        return None
+    path = leaf.dataSource().options().get("path")
+    return str(path.get()) if path.isDefined() else None
+
+
 def leaves_of(frame: DataFrame) -> set[str]:
-    """Name the columns of all that a plan reads from, as no other plan has them."""
+    """Return the unique ids of the columns of all inputs of a plan."""
     leaves = (node for node in nodes_of(frame) if not node.children().size())
     return {str(c.exprId().toString()) for leaf in leaves for c in listed(leaf.output())}
 

@@ -1,4 +1,4 @@
-"""How set-up tells whoever waits for it what it is doing."""
+"""The progress of set-up, reported to the caller."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Report = Callable[[str, str], None]
 
 
 def silent(subject: str, fact: str) -> None:
-    """Report to nobody."""
+    """Report nothing."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import fault
 from millstream.settings.secret import Secret, revealed
 from millstream.spark.archive import archive_flags, make_archive
-from millstream.spark.cache import cache_dir
+from millstream.spark.cache import cache_dir, for_owner
 from millstream.spark.defaults import MARK, is_local, settings
 from millstream.spark.jars import resolve
 from millstream.spark.java import find_java
@@ -39,6 +39,7 @@ appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = {log}
 appender.file.filePattern = {log}.%i
+appender.file.filePermissions = rw-------
 appender.file.policy.type = SizeBasedTriggeringPolicy
 appender.file.policy.size = 20MB
 appender.file.strategy.type = DefaultRolloverStrategy
@@ -49,7 +50,7 @@ appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 
 
 def prepare(report: Report = silent) -> Java:
-    """Make all that a quick start needs: Java found, jars fetched, class archive made."""
+    """Prepare a quick start: find Java, download the jars, make the class archive."""
     java = find_java()
     report("java", f"{java.version} at {java.home}")
     resolve(report=report)
@@ -65,9 +66,9 @@ def open_session(
     log_dir: Path | None = None,
     report: Report = silent,
 ) -> SparkSession:
-    """Start Spark, or take the session that Millstream started in this process before.
+    """Start Spark, or return the session that Millstream started earlier in this process.
 
-    Nothing of Spark's is ever printed; what it has to say is in `spark.log` in `log_dir`. Ctrl-C
+    Spark prints nothing; its messages go to `spark.log` in `log_dir`. Ctrl-C
     and a closed terminal reach Python only.
 
     Raises:
@@ -96,7 +97,7 @@ def _silence_query_context() -> None:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Start the Python workers while the caller goes on; the first batch then need not wait."""
+    """Start the Python workers in the background, so that the first batch need not wait."""
 
     def start_worker() -> None:
         with contextlib.suppress(Exception):
@@ -107,6 +108,17 @@ def warm_up(spark: SparkSession) -> None:
 
 def _same(batches: Any) -> Any:
     return batches
+
+
+def share_python(spark: SparkSession) -> None:
+    """Have the workers of a local session run with the Python of this process.
+
+    A session that the user has started runs the first `python3` of the PATH instead, which may lack
+    Millstream. If PYSPARK_PYTHON is set, it was chosen.
+    """
+    context = spark.sparkContext
+    if "PYSPARK_PYTHON" not in os.environ and is_local(context.master or ""):
+        context.pythonExec = sys.executable
 
 
 def stop_session(spark: SparkSession) -> None:
@@ -137,14 +149,14 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         gateway: Any = SparkContext._gateway or _launch(everything, log, hidden=hidden)
-        # What is not in its dictionary, a gateway takes for a member of its JVM.
+        # A gateway looks up attributes that are not in its dictionary in its JVM.
         vars(gateway).setdefault("log", str(log))
         spark = SparkSession(SparkContext(conf=everything, gateway=gateway))
     except (PySparkException, Py4JError) as error:
         cause = str(getattr(error, "java_exception", error))
         raise fault("SPARK_START", reason=cause.partition("\n")[0], log=str(log)) from error
     finally:
-        # Spark's own handler cancels all jobs; what Ctrl-C means is for the caller to say.
+        # Spark's own handler cancels all jobs; the caller decides what Ctrl-C does.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)
     return spark
@@ -153,25 +165,26 @@ def start(name: str, *, java: Java, conf: Mapping[str, str], log_dir: Path) -> S
 def _launch(conf: SparkConf, log: Path, *, hidden: Collection[str]) -> Any:
     """Launch the JVM in a session of its own, all it prints going to the log.
 
-    Anyone can read its command line, so hidden settings are not there; Spark is told them later.
+    Anyone can read its command line, so hidden settings are not there; they are set later.
     """
     from pyspark import SparkConf, java_gateway
 
     layout = log.with_name("log4j2.properties")
-    layout.write_text(_LOG4J.format(log=log))
+    with open(layout, "w", opener=for_owner) as written:
+        written.write(_LOG4J.format(log=log))
     flag = shlex.quote(f"-Dlog4j2.configurationFile={layout}")
     options = conf.get("spark.driver.extraJavaOptions", "")
     conf.set("spark.driver.extraJavaOptions", f"{flag} {options}")
     seen = [(key, value) for key, value in conf.getAll() if key not in hidden]
     visible = SparkConf(loadDefaults=False).setAll(seen)
-    with log.open("ab") as output:
+    with open(log, "ab", opener=for_owner) as output:
         channels = {"stdout": output, "stderr": output, "start_new_session": True}
         with _ended_if_interrupted(java_gateway):
             return java_gateway.launch_gateway(visible, channels)  # type: ignore[no-untyped-call]
 
 
 def log_of_jvm(otherwise: Path) -> str:
-    """Say where Spark's log is: where its JVM was started to write it, if it was."""
+    """Return the path of Spark's log: the one that its JVM was started with, if it runs."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -180,17 +193,17 @@ def log_of_jvm(otherwise: Path) -> str:
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Have Ctrl-C wait: in the middle of a start, nobody would know of what was started."""
+    """Delay Ctrl-C: in the middle of a start, nothing would end what was started."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    pending: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pending.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if came:
+        if pending:
             signal.raise_signal(signal.SIGINT)
 
 

@@ -23,7 +23,7 @@ _LINES = [f'{{"at": "2026-01-01T00:{n:02}:00Z", "n": {n}}}' for n in range(60)]
 
 
 def main() -> None:
-    """Record the archive at the path given."""
+    """Record the archive at the path in the first argument."""
     conf = settings("local[2]", {}, jars=resolve(), java_flags=recording_flags(Path(sys.argv[1])))
     with tempfile.TemporaryDirectory(prefix="millstream-training-") as folder:
         spark = start("training", java=find_java(), conf=conf, log_dir=Path(folder))

@@ -1,4 +1,4 @@
-"""The watermark of a query: moved by what is known besides its rows, and what follows a move."""
+"""The watermark of a query: raised beyond what its rows show, and the effects of that."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def dropped_rows(query: StreamingQuery) -> int:
 
 @contextmanager
 def without_empty_batches(spark: SparkSession) -> Iterator[None]:
-    """Have a query that is started meanwhile run no batch only because its watermark has moved.
+    """Start queries so that a moved watermark alone causes no batch.
 
     A query copies the settings of its session when it starts. State that the watermark has passed
     is then dropped by the next batch with rows.

@@ -24,15 +24,15 @@ _report = _WORKER.handle_worker_exception
 
 
 def _report_with_arguments(error: BaseException, *to: Any) -> None:
-    # Whatever a user's repr() does, the error itself is reported.
+    # If a user's repr() raises, the error itself is still reported.
     with contextlib.suppress(Exception):
         note_arguments(error)
     _report(error, *to)
 
 
 if __name__ == "__main__":
-    # Rows of a batch are many and hold no cycles: to look for those at every 700th object took 8 to
-    # 26 % of the time of functions of a key. What is imported is never looked at again.
+    # Rows of a batch are many and hold no cycles: a collection at every 700th object took 8 to
+    # 26 % of the time of functions of a key. Imported objects are never collected again.
     gc.freeze()
     gc.set_threshold(100_000)
     _WORKER.handle_worker_exception = _report_with_arguments

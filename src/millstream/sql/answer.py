@@ -1,44 +1,69 @@
-"""What a query answers: its text in DuckDB's SQL, its columns, and how it is cut."""
+"""The answer to a query, whichever engine computes it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlglot import exp
-
-from millstream.sql.refusal import refuse, unknown_column
+from millstream.sql.limits import over_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator
 
-    from millstream.sql.scope import Columns, Typed
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class Answer(Protocol):
+    """Columns and rows; it is read once, either as rows or as Arrow."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    def batches(self, most: int | None = None) -> Iterator[list[tuple[Any, ...]]]:
+        """Read the rows, some at a time; no more than `most` are needed."""
+
+    def record_batches(self) -> pa.RecordBatchReader:
+        """Read the rows as Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A query in DuckDB's SQL, and the columns of its answer."""
+class HeldAnswer:
+    """An answer that is known already."""
 
-    text: str
-    columns: Columns
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def batches(self, most: int | None = None) -> Iterator[list[tuple[Any, ...]]]:  # noqa: ARG002
+        """Read the rows, all at once."""
+        yield self.rows
+
+    def record_batches(self) -> pa.RecordBatchReader:
+        """Read the rows as Arrow."""
+        import pyarrow as pa
+
+        columns = zip(self.columns, zip(*self.rows, strict=True), strict=True)
+        return pa.table({name: list(values) for name, values in columns}).to_reader()
 
 
-def numbered(key: exp.Expr, answers: Sequence[tuple[str, Typed]]) -> Typed | None:
-    """Give the column of the answer that a number in GROUP BY or ORDER BY means."""
-    if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdigit():
-        return None
-    if not 1 <= int(key.name) <= len(answers):
-        known = [name for name, _ in answers]
-        raise unknown_column(key.name, known, key)
-    return answers[int(key.name) - 1][1]
+class Engine(Protocol):
+    """Answers queries."""
+
+    def run(self, text: str, take: Callable[[Answer], T]) -> T:
+        """Run a query; return what `take` makes of its answer."""
 
 
-def cut(node: exp.Expr) -> str:
-    """Translate LIMIT and OFFSET."""
-    told = ""
-    for key in ("limit", "offset"):
-        if part := node.args.get(key):
-            if not isinstance(part.expression, exp.Literal) or not part.expression.name.isdigit():
-                refuse(node, key.upper())
-            told += f" {key.upper()} {part.expression.name}"
-    return told
+def read_rows(answer: Answer, most: int) -> list[tuple[Any, ...]]:
+    """Return all rows of an answer.
+
+    Raises:
+        SQL_OVER_LIMIT: There are more than `most`.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for batch in answer.batches(most + 1):
+        rows += batch
+        if len(rows) > most:
+            raise over_limit(f"{most:,} rows".replace(",", " "), "--max-rows")
+    return rows

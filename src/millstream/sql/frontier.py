@@ -1,4 +1,4 @@
-"""The table `_frontier`: up to when each stored dataset is complete, as its last commit tells it.
+"""The table `_frontier`: up to when each stored dataset is complete, as its last commit says.
 
 It is in no folder: no dataset can have its name, which begins with `_`.
 """
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import facts_of, versions
-from millstream.sql.call import literal
-from millstream.sql.live import LiveTable
-from millstream.sql.types import Type, quoted
+from millstream.sql.live_table import LiveTable
+from millstream.sql.types import Type, quoted, string_literal
 
 if TYPE_CHECKING:
     from millstream.lake.home import Home
@@ -31,7 +30,7 @@ COLUMNS: Columns = (
 
 
 def frontier_rows(home: Home) -> list[tuple[Any, ...]]:
-    """Tell what is known of each source and table, by name."""
+    """Return what is known of each source and table, by name."""
     rows = []
     for name in home.tables:
         if not name.endswith(QUARANTINE):
@@ -45,7 +44,7 @@ def frontier_rows(home: Home) -> list[tuple[Any, ...]]:
 
 
 def frontier_table(home: Home) -> LiveTable:
-    """Give DuckDB the table as plain values."""
+    """Return the table for DuckDB, as plain values."""
     nulls = ", ".join(f"CAST(NULL AS {kind.duck}) AS {quoted(name)}" for name, kind in COLUMNS)
     parts = [f"SELECT {nulls} WHERE FALSE"]
     for row in frontier_rows(home):
@@ -55,4 +54,4 @@ def frontier_table(home: Home) -> LiveTable:
 
 
 def _cell(value: object, kind: Type) -> str:
-    return f"CAST({'NULL' if value is None else literal(str(value))} AS {kind.duck})"
+    return f"CAST({'NULL' if value is None else string_literal(str(value))} AS {kind.duck})"

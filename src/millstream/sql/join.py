@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.errors import closest, fault, listed
-from millstream.sql.refusal import place, refuse
-from millstream.sql.scope import Column, Relation, Scope, Typed
+from millstream.sql.refusal import location_of, refuse
+from millstream.sql.scope import Relation, SqlColumn, SqlScope, TypedSql
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 _KINDS = ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
 _HALF = ("SEMI", "ANTI")
 
-Pair = tuple[Column, Column]
+Pair = tuple[SqlColumn, SqlColumn]
 
 
 def join_relations(
-    left: Relation, right: Relation, join: exp.Join, expressions: Expressions, outer: Scope | None
+    left: Relation,
+    right: Relation,
+    join: exp.Join,
+    expressions: Expressions,
+    outer: SqlScope | None,
 ) -> Relation:
     """Join two relations.
 
@@ -38,7 +42,7 @@ def join_relations(
     keys = _keys(left, right, join)
     columns, hidden = (*left.columns, *right.columns), (*left.hidden, *right.hidden)
     if on := join.args.get("on"):
-        condition = expressions.condition(on, Scope(columns, hidden, outer))
+        condition = expressions.condition(on, SqlScope(columns, hidden, outer))
     else:
         condition = " AND ".join(_equal(pair, join, expressions) for pair in keys) or "TRUE"
     if kind in _HALF:
@@ -72,14 +76,14 @@ def _shared(left: Relation, right: Relation, join: exp.Join) -> list[exp.Identif
     return [exp.to_identifier(name, quoted=True) for name in shared]
 
 
-def _first(name: exp.Expr, relation: Relation) -> Column:
+def _first(name: exp.Expr, relation: Relation) -> SqlColumn:
     for column in relation.columns:
         if column.is_named(name.name):
             return column
     known = [column.name for column in relation.columns]
     raise fault(
         "UNKNOWN_COLUMN",
-        at=place(name),
+        at=location_of(name),
         name=name.name,
         nearest=closest(name.name, known),
         known=listed(set(known)),
@@ -93,12 +97,12 @@ def _equal(pair: Pair, join: exp.Join, expressions: Expressions) -> str:
 
 def _merged(
     keys: Sequence[Pair],
-    columns: Iterable[Column],
-    hidden: tuple[Column, ...],
+    columns: Iterable[SqlColumn],
+    hidden: tuple[SqlColumn, ...],
     join: exp.Join,
     expressions: Expressions,
-) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Give the columns after USING: keys first, one of each pair, then those of left and right."""
+) -> tuple[tuple[SqlColumn, ...], tuple[SqlColumn, ...]]:
+    """Return the columns after USING: keys first, one of each pair, then left and right."""
     _, side, kind = _words(join)
     lefts, rights = (tuple(pair[at] for pair in keys) for at in (0, 1))
     others = tuple(column for column in columns if column not in (*lefts, *rights))
@@ -112,6 +116,6 @@ def _merged(
     return (*both, *others), (*lefts, *rights, *hidden)
 
 
-def _either(pair: Pair, join: exp.Join, expressions: Expressions) -> Column:
+def _either(pair: Pair, join: exp.Join, expressions: Expressions) -> SqlColumn:
     texts, kind = expressions.alike([column.value for column in pair], join)
-    return Column(pair[0].name, Typed(f"coalesce({', '.join(texts)})", kind), None)
+    return SqlColumn(pair[0].name, TypedSql(f"coalesce({', '.join(texts)})", kind), None)

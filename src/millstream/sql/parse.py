@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -11,7 +11,9 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millstream.errors import Location, fault
-from millstream.sql.refusal import refuse
+
+if TYPE_CHECKING:
+    from millstream.errors import MillstreamError
 
 _READING = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _SPARKS = "write it in Spark's SQL, on one table or more"
@@ -40,7 +42,6 @@ def parse(text: str) -> exp.Expr:
     Raises:
         SQL_SYNTAX: It cannot be read.
         SQL_NOT_READING: It is something else.
-        SQL_NOT_TRANSLATED: It has a parameter.
     """
     tokens = verify_reads(text)
     try:
@@ -54,13 +55,18 @@ def parse(text: str) -> exp.Expr:
     [statement] = statements
     if not isinstance(statement, _READING):
         raise fault("SQL_NOT_READING", got=statement.key.upper())
-    if parameter := statement.find(exp.Parameter, exp.Placeholder):
-        refuse(parameter, "a parameter")
     return statement
 
 
+def too_deep() -> MillstreamError:
+    """Return the error for a query whose parts are nested too deeply for Python's stack."""
+    instead = "nest fewer parts: give them names with WITH"
+    cause = "it is nested too deeply"
+    return fault("SQL_SYNTAX", at=Location("query", 1, 1), cause=cause, instead=instead)
+
+
 def verify_reads(text: str) -> list[Token]:
-    """Make sure that a text is one statement and reads, as far as words tell; give the words.
+    """Check that a text is one statement that reads, as far as its tokens show; return the tokens.
 
     Raises:
         SQL_SYNTAX: It is empty or not UTF-8, has `@` in it, or a string that does not end.

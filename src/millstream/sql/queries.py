@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
-from millstream.sql.answer import Answer, cut, numbered
 from millstream.sql.cast import cast
 from millstream.sql.expression import Expressions
 from millstream.sql.refusal import refuse
-from millstream.sql.scope import Columns, Relation, Scope, Typed, distinct_names
-from millstream.sql.selection import Selection
+from millstream.sql.scope import Columns, Relation, SqlScope, TypedSql, distinct_names
+from millstream.sql.selection import SelectTranslator, TranslatedQuery, column_by_position, limits
 from millstream.sql.types import INT, ORDERED, Type, common, quoted
 from millstream.sql.window import direction
 
@@ -24,7 +23,7 @@ class Tables(Protocol):
     """Knows the stored tables."""
 
     def read(self, table: exp.Table) -> tuple[str, Columns]:
-        """Say how DuckDB reads a table, and which columns it has."""
+        """Return how DuckDB reads a table, and which columns it has."""
 
 
 class Queries:
@@ -36,7 +35,7 @@ class Queries:
         self._ctes: list[dict[str, Columns]] = [{}]
         self._numbers = iter(range(1_000_000))
 
-    def translate(self, query: exp.Expr, outer: Scope | None = None) -> Answer:
+    def translate(self, query: exp.Expr, outer: SqlScope | None = None) -> TranslatedQuery:
         """Translate a query.
 
         Raises:
@@ -48,7 +47,7 @@ class Queries:
         try:
             head = self._with(query.args.get("with_"), outer)
             if isinstance(query, exp.Select):
-                answer = Selection(self, self._expressions, query, outer).translate()
+                answer = SelectTranslator(self, self._expressions, query, outer).translate()
             elif isinstance(query, exp.SetOperation):
                 answer = self._set_operation(query, outer)
             elif isinstance(query, exp.Subquery) and not query.alias:
@@ -57,44 +56,42 @@ class Queries:
                 answer = self._values(query)
             else:
                 refuse(query)
-            return Answer(head + answer.text, answer.columns)
+            return TranslatedQuery(head + answer.text, answer.columns)
         finally:
             self._ctes.pop()
 
-    def _inner(self, node: exp.Expr, scope: Scope) -> tuple[str, list[Type]]:
+    def _inner(self, node: exp.Expr, scope: SqlScope) -> tuple[str, list[Type]]:
         answer = self.translate(node, scope)
         return answer.text, [kind for _, kind in answer.columns]
 
-    def _with(self, node: exp.With | None, outer: Scope | None) -> str:
+    def _with(self, node: exp.With | None, outer: SqlScope | None) -> str:
         if node is None:
             return ""
         if node.args.get("recursive"):
             refuse(node, "WITH RECURSIVE")
-        told = []
+        ctes = []
         for cte in node.expressions:
             answer = self.translate(cte.this, outer)
             columns = _renamed(answer.columns, cte.args["alias"])
             self._ctes[-1][cte.alias.lower()] = columns
             names = ", ".join(quoted(name) for name in distinct_names(name for name, _ in columns))
-            told.append(f"{quoted(cte.alias)}({names}) AS ({answer.text})")
-        return f"WITH {', '.join(told)} "
+            ctes.append(f"{quoted(cte.alias)}({names}) AS ({answer.text})")
+        return f"WITH {', '.join(ctes)} "
 
     def relation(self, node: exp.Expr) -> Relation:
         """Translate one thing of FROM."""
         if any(node.args.get(key) for key in ("pivots", "sample", "joins", "hints")):
             refuse(node)
-        given = node.args.get("alias")
+        table_alias = node.args.get("alias")
         if isinstance(node, exp.Table):
             if not isinstance(node.this, exp.Identifier):
                 refuse(node)
-            held = (
+            cte = (
                 None
                 if node.args.get("db") or node.args.get("version")
                 else self._ctes[-1].get(node.name.lower())
             )
-            text, columns = (
-                (quoted(node.name), held) if held is not None else self._tables.read(node)
-            )
+            text, columns = (quoted(node.name), cte) if cte is not None else self._tables.read(node)
             alias = node.alias or node.name
         elif isinstance(node, exp.Subquery | exp.Values):
             inner = node.this if isinstance(node, exp.Subquery) else node
@@ -105,10 +102,10 @@ class Queries:
             alias = node.alias or f"_q{next(self._numbers)}"
         else:
             refuse(node)
-        return Relation.of(text, alias, _renamed(columns, given))
+        return Relation.of(text, alias, _renamed(columns, table_alias))
 
     def generator(
-        self, call: exp.Anonymous, names: Sequence[str], alias: str, scope: Scope
+        self, call: exp.Anonymous, names: Sequence[str], alias: str, scope: SqlScope
     ) -> Relation:
         """Translate explode and its like to something that FROM joins."""
         function = call.name.lower()
@@ -138,22 +135,22 @@ class Queries:
         side = "LEFT" if function.endswith("outer") else "INNER"
         return replace(made, text=f" {side} JOIN {made.text} ON TRUE")
 
-    def _values(self, node: exp.Values) -> Answer:
+    def _values(self, node: exp.Values) -> TranslatedQuery:
         rows = [
-            [self._expressions.translate(v, Scope()) for v in row.expressions]
+            [self._expressions.translate(v, SqlScope()) for v in row.expressions]
             if isinstance(row, exp.Tuple)
-            else [self._expressions.translate(row.unnest(), Scope())]
+            else [self._expressions.translate(row.unnest(), SqlScope())]
             for row in node.expressions
         ]
         if len({len(row) for row in rows}) != 1:
             refuse(node, "VALUES of differing lengths")
         alike = [self._expressions.alike(column, node) for column in zip(*rows, strict=True)]
         columns = tuple((f"col{i}", kind) for i, (_, kind) in enumerate(alike, 1))
-        told = zip(*(texts for texts, _ in alike), strict=True)
-        listed = ", ".join("(" + ", ".join(row) + ")" for row in told)
-        return Answer(f"VALUES {listed}", columns)
+        by_row = zip(*(texts for texts, _ in alike), strict=True)
+        listed = ", ".join("(" + ", ".join(row) + ")" for row in by_row)
+        return TranslatedQuery(f"VALUES {listed}", columns)
 
-    def _set_operation(self, node: exp.SetOperation, outer: Scope | None) -> Answer:
+    def _set_operation(self, node: exp.SetOperation, outer: SqlScope | None) -> TranslatedQuery:
         if node.args.get("by_name") or node.args.get("on") or node.args.get("side"):
             refuse(node)
         left, right = (self.translate(side, outer) for side in (node.left, node.right))
@@ -173,10 +170,12 @@ class Queries:
         word = type(node).__name__.upper() + ("" if node.args.get("distinct") else " ALL")
         sides = [_recast(side, columns, node) for side in (left, right)]
         text = f"({sides[0]}) {word} ({sides[1]})"
-        return self._tail(Answer(text, tuple(columns)), node, outer)
+        return self._tail(TranslatedQuery(text, tuple(columns)), node, outer)
 
-    def _tail(self, answer: Answer, node: exp.Expr, outer: Scope | None) -> Answer:
-        """Sort and cut an answer."""
+    def _tail(
+        self, answer: TranslatedQuery, node: exp.Expr, outer: SqlScope | None
+    ) -> TranslatedQuery:
+        """Add ORDER BY, LIMIT and OFFSET to a query."""
         order = node.args.get("order")
         if not any(node.args.get(key) for key in ("order", "limit", "offset")):
             return answer
@@ -184,22 +183,24 @@ class Queries:
         text = f"SELECT * FROM {whole.text}"
         if order:
             answers = [(column.name, column.value) for column in whole.columns]
-            scope = Scope(whole.columns, outer=outer)
+            scope = SqlScope(whole.columns, outer=outer)
             text += " ORDER BY " + self.sorted(order.expressions, answers, scope)
-        return Answer(text + cut(node), answer.columns)
+        return TranslatedQuery(text + limits(node), answer.columns)
 
     def sorted(
-        self, keys: Iterable[exp.Ordered], answers: Sequence[tuple[str, Typed]], scope: Scope
+        self, keys: Iterable[exp.Ordered], answers: Sequence[tuple[str, TypedSql]], scope: SqlScope
     ) -> str:
-        """Translate ORDER BY: names mean the answer first, numbers its columns."""
+        """Translate ORDER BY: a name means a selected column first, a number its position."""
         inside = scope.inside(answers)
-        told = []
+        parts = []
         for key in keys:
-            value = numbered(key.this, answers) or self._expressions.translate(key.this, inside)
+            value = column_by_position(key.this, answers) or self._expressions.translate(
+                key.this, inside
+            )
             if value.type.kind not in ORDERED:
                 refuse(key, f"an order of {value.type}")
-            told.append(value.text + direction(key))
-        return ", ".join(told)
+            parts.append(value.text + direction(key))
+        return ", ".join(parts)
 
 
 def _renamed(columns: Columns, alias: exp.TableAlias | None) -> Columns:
@@ -211,12 +212,12 @@ def _renamed(columns: Columns, alias: exp.TableAlias | None) -> Columns:
     return tuple((name, kind) for name, (_, kind) in zip(names, columns, strict=True))
 
 
-def _recast(answer: Answer, wanted: Sequence[tuple[str, Type]], node: exp.Expr) -> str:
+def _recast(answer: TranslatedQuery, wanted: Sequence[tuple[str, Type]], node: exp.Expr) -> str:
     if [kind for _, kind in answer.columns] == [kind for _, kind in wanted]:
         return answer.text
     names = [f"c{i}" for i in range(len(wanted))]
     casts = []
-    for name, (_, given), (own, kind) in zip(names, answer.columns, wanted, strict=True):
-        text = cast(f"_u.{name}", given, kind) or refuse(node, f"{given} as {kind}")
+    for name, (_, found), (own, kind) in zip(names, answer.columns, wanted, strict=True):
+        text = cast(f"_u.{name}", found, kind) or refuse(node, f"{found} as {kind}")
         casts.append(f"{text} AS {quoted(own)}")
     return f"SELECT {', '.join(casts)} FROM ({answer.text}) AS _u({', '.join(names)})"

@@ -1,4 +1,4 @@
-"""Saying which part of a query cannot be translated, and where it is written."""
+"""Errors about a part of a query, with its location."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def place(node: exp.Expr) -> Location | None:
-    """Say where in the query something is written."""
+def location_of(node: exp.Expr) -> Location | None:
+    """Return the location of a part of the query."""
     for part in node.walk():
         if "line" in part.meta:
             # sqlglot gives the column of the last character.
@@ -23,12 +23,12 @@ def place(node: exp.Expr) -> Location | None:
 
 
 def unknown_column(name: str, known: Sequence[str], node: exp.Expr) -> MillstreamError:
-    """Say that a query names a column that is not there."""
+    """Return the error for a column that is not there."""
     columns = listed(set(known))
     nearest = closest(name, known)
-    return fault("UNKNOWN_COLUMN", at=place(node), name=name, nearest=nearest, known=columns)
+    return fault("UNKNOWN_COLUMN", at=location_of(node), name=name, nearest=nearest, known=columns)
 
 
 def refuse(node: exp.Expr, what: str = "") -> NoReturn:
-    """Say that only Spark can answer this."""
-    raise fault("SQL_NOT_TRANSLATED", at=place(node), construct=what or node.sql("spark"))
+    """Raise that only Spark can answer this."""
+    raise fault("SQL_NOT_TRANSLATED", at=location_of(node), construct=what or node.sql("spark"))

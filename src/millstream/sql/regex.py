@@ -10,45 +10,45 @@ _END = rf"(?:\r\n|[{_LINE_END}])?\z"
 
 
 def to_re2(pattern: str, *, is_search: bool) -> str | None:  # noqa: C901
-    r"""Say a pattern of Java's for RE2; None if that is not sure to mean the same.
+    r"""Translate a pattern of Java's to RE2; None if that is not sure to mean the same.
 
     Args:
         pattern: The pattern.
-        is_search: Only whether it matches is asked, not what.
+        is_search: Only whether it matches matters, not what.
 
     >>> to_re2("^a+$", is_search=True), to_re2("(?=a)", is_search=True)
     ('^a+(?:\\r\\n|[\\n\\r\\x{85}\\x{2028}\\x{2029}])?\\z', None)
     """
-    out, place, is_class = [], 0, False
-    while place < len(pattern):
-        mark = pattern[place]
-        two = pattern[place : place + 2]
-        place += 1
+    out, position, is_class = [], 0, False
+    while position < len(pattern):
+        mark = pattern[position]
+        two = pattern[position : position + 2]
+        position += 1
         if mark == "\\":
-            place += 1
-            told = _escaped(two[1:], is_class=is_class)
+            position += 1
+            translated = _escaped(two[1:], is_class=is_class)
         elif is_class:
-            told = None if mark in "[&" else mark
+            translated = None if mark in "[&" else mark
             is_class = mark != "]"
         elif mark == "[":
-            is_class, told = True, mark
-            if pattern[place : place + 1] == "^":
-                told, place = "[^", place + 1
-            if pattern[place : place + 1] == "]":
-                told = None
+            is_class, translated = True, mark
+            if pattern[position : position + 1] == "^":
+                translated, position = "[^", position + 1
+            if pattern[position : position + 1] == "]":
+                translated = None
         elif mark == ".":
-            told = f"[^{_LINE_END}]"
+            translated = f"[^{_LINE_END}]"
         elif mark == "$":
-            told = _END if is_search and place == len(pattern) else None
-        elif mark == "(" and pattern[place : place + 1] == "?":
-            told = mark if pattern[place : place + 2] == "?:" else None
-        elif mark in "*+?}" and pattern[place : place + 1] == "+":
-            told = None
+            translated = _END if is_search and position == len(pattern) else None
+        elif mark == "(" and pattern[position : position + 1] == "?":
+            translated = mark if pattern[position : position + 2] == "?:" else None
+        elif mark in "*+?}" and pattern[position : position + 1] == "+":
+            translated = None
         else:
-            told = mark
-        if told is None:
+            translated = mark
+        if translated is None:
             return None
-        out.append(told)
+        out.append(translated)
     return "".join(out)
 
 

@@ -1,4 +1,4 @@
-"""From a query in Spark's dialect to what DuckDB is asked."""
+"""From a query in Spark's dialect to a query for DuckDB."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import Location, closest, fault, listed
+from millstream.errors import closest, fault, listed
 from millstream.lake.travel import existing_version, version_as_of
+from millstream.sql.duckdb_query import DuckDBQuery
 from millstream.sql.frontier import FRONTIER, frontier_table
-from millstream.sql.function import MACROS
-from millstream.sql.live import LiveTable
-from millstream.sql.parse import parse
+from millstream.sql.functions import MACROS
+from millstream.sql.live_table import LiveTable
+from millstream.sql.parse import parse, too_deep
 from millstream.sql.queries import Queries
-from millstream.sql.question import Question
-from millstream.sql.refusal import place, refuse
+from millstream.sql.refusal import location_of, refuse
 from millstream.sql.types import quoted
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from millstream.sql.scope import Columns
 
 
-def translate(home: Home, text: str) -> Question:
+def translate(home: Home, text: str) -> DuckDBQuery:
     """Translate a query over the tables of a home.
 
     Raises:
@@ -36,15 +36,16 @@ def translate(home: Home, text: str) -> Question:
     tables = _Tables(home)
     try:
         statement = parse(text)
+        if parameter := statement.find(exp.Parameter, exp.Placeholder):
+            refuse(parameter, "a parameter")
         answer = Queries(tables).translate(statement)
     except RecursionError as error:
-        what = "a query nested this deeply"
-        raise fault("SQL_NOT_TRANSLATED", at=Location("query", 1, 1), construct=what) from error
+        raise too_deep() from error
     for name, kind in answer.columns:
         if not kind.is_known:
             refuse(statement, f"column {name!r}, which is of type {kind}")
     views = {view: live.text for view, live in tables.opened.values()}
-    return Question(
+    return DuckDBQuery(
         text=answer.text,
         columns=tuple(name for name, _ in answer.columns),
         macros=_needed(answer.text, *views.values()),
@@ -78,7 +79,7 @@ class _Tables:
             written = ".".join(part.name for part in table.parts)
             raise fault(
                 "UNKNOWN_TABLE",
-                at=place(table),
+                at=location_of(table),
                 name=written,
                 nearest=closest(written, self.home.tables),
                 known=listed(self.home.tables),
@@ -103,12 +104,12 @@ class _Tables:
         version = table.args.get("version")
         if version is None:
             return None
-        said = version.expression
-        if not isinstance(said, exp.Literal) or version.args.get("kind") != "AS OF":
+        literal = version.expression
+        if not isinstance(literal, exp.Literal) or version.args.get("kind") != "AS OF":
             refuse(table)
         path = self.home.existing(name)
         if version.name == "TIMESTAMP":
-            return version_as_of(path, name, said.name)
+            return version_as_of(path, name, literal.name)
         return existing_version(
-            path, name, int(said.name) if said.name.isdigit() else refuse(table)
+            path, name, int(literal.name) if literal.name.isdigit() else refuse(table)
         )

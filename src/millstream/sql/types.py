@@ -74,7 +74,7 @@ class Type:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether one can reckon with it."""
+        """Whether it is a number."""
         return self.kind in NUMERIC
 
     @property
@@ -115,28 +115,37 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def string_literal(text: str) -> str:
+    """Write a string for DuckDB.
+
+    >>> string_literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
 def decimal(precision: int, scale: int) -> Type:
-    """Give a decimal type."""
+    """Return a decimal type."""
     return Type("decimal", precision, scale)
 
 
 def array(element: Type) -> Type:
-    """Give an array type."""
+    """Return an array type."""
     return Type("array", parts=(("element", element),))
 
 
 def struct(*fields: tuple[str, Type]) -> Type:
-    """Give a struct type."""
+    """Return a struct type."""
     return Type("struct", parts=fields)
 
 
-def as_decimal(given: Type) -> Type:
-    """Give the decimal type that holds every value of a whole-number type."""
-    return given if given.kind == "decimal" else decimal(_DIGITS[given.kind], 0)
+def as_decimal(kind: Type) -> Type:
+    """Return the decimal type that holds every value of a whole-number type."""
+    return kind if kind.kind == "decimal" else decimal(_DIGITS[kind.kind], 0)
 
 
 def bounded(precision: int, scale: int) -> Type:
-    """Give a decimal type of at most 38 digits, as Spark does: whole digits are kept, six others.
+    """Return a decimal type of at most 38 digits by Spark's rule: whole digits first, then six.
 
     >>> str(bounded(40, 10)), str(bounded(60, 20))
     ('decimal(38,8)', 'decimal(38,6)')
@@ -146,10 +155,10 @@ def bounded(precision: int, scale: int) -> Type:
     return decimal(_WIDEST, max(_WIDEST - (precision - scale), min(scale, 6)))
 
 
-def reckoned(operator: str, left: Type, right: Type) -> Type:
-    """Say of which decimal type `left operator right` is.
+def arithmetic_type(operator: str, left: Type, right: Type) -> Type:
+    """Return the decimal type of `left operator right`.
 
-    >>> str(reckoned("/", decimal(10, 2), decimal(10, 2)))
+    >>> str(arithmetic_type("/", decimal(10, 2), decimal(10, 2)))
     'decimal(23,13)'
     """
     whole, scale = left.precision - left.scale, max(left.scale, right.scale)
@@ -165,14 +174,14 @@ def reckoned(operator: str, left: Type, right: Type) -> Type:
 
 
 def common(types: Iterable[Type]) -> Type | None:
-    """Give the type that Spark turns all of these into; None if we know of none.
+    """Return the type that Spark turns all of these into; None if we know of none.
 
     >>> str(common([INT, BIGINT])), str(common([INT, decimal(4, 2)])), common([INT, STRING])
     ('bigint', 'decimal(12,2)', None)
     """
     found: Type | None = VOID
-    for given in types:
-        found = _wider(found, given) if found else None
+    for kind in types:
+        found = _wider(found, kind) if found else None
     return found
 
 
@@ -202,7 +211,7 @@ def _wider_number(one: Type, other: Type) -> Type | None:
     if kinds & {"float", "double"}:
         return DOUBLE
     if kinds <= set(INTEGRAL):
-        return max(one, other, key=lambda given: _DIGITS[given.kind])
+        return max(one, other, key=lambda kind: _DIGITS[kind.kind])
     one, other = as_decimal(one), as_decimal(other)
     scale = max(one.scale, other.scale)
     whole = max(one.precision - one.scale, other.precision - other.scale)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.sql.call import Call
-from millstream.sql.function import FUNCTIONS
+from millstream.sql.function_call import Call
+from millstream.sql.functions import FUNCTIONS
 from millstream.sql.refusal import refuse
 from millstream.sql.types import ORDERED
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from millstream.sql.expression import Expressions
-    from millstream.sql.scope import Scope, Typed
+    from millstream.sql.scope import SqlScope, TypedSql
 
 
-def translate_window(expressions: Expressions, node: exp.Window, scope: Scope) -> Typed:
+def translate_window(expressions: Expressions, node: exp.Window, scope: SqlScope) -> TypedSql:
     """Translate a call with OVER."""
     inner, suffix = node.this, ""
     if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
@@ -30,21 +30,23 @@ def translate_window(expressions: Expressions, node: exp.Window, scope: Scope) -
     function = FUNCTIONS.get(inner.name.lower()) if isinstance(inner, exp.Anonymous) else None
     if function is None or function.kind == "scalar" or node.args.get("alias"):
         refuse(node)
-    if any(isinstance(given, exp.Distinct) for given in inner.expressions):
+    if any(isinstance(argument, exp.Distinct) for argument in inner.expressions):
         refuse(node, "DISTINCT in a window")
     if not function.least <= len(inner.expressions) <= function.most:
         refuse(node)
     over = f" OVER ({_specification(expressions, node, scope)})"
-    given = tuple(inner.expressions)
-    return function.build(Call(expressions, inner, inner.name.lower(), given, scope, suffix + over))
+    arguments = tuple(inner.expressions)
+    return function.build(
+        Call(expressions, inner, inner.name.lower(), arguments, scope, suffix + over)
+    )
 
 
-def ordered(expressions: Expressions, keys: Iterable[exp.Expr], scope: Scope) -> str:
+def ordered(expressions: Expressions, keys: Iterable[exp.Expr], scope: SqlScope) -> str:
     """Translate what is sorted by; nulls come first, of a descending order last."""
     return ", ".join(_key(expressions, key, scope) for key in keys)
 
 
-def _key(expressions: Expressions, key: exp.Expr, scope: Scope) -> str:
+def _key(expressions: Expressions, key: exp.Expr, scope: SqlScope) -> str:
     if not isinstance(key, exp.Ordered) or key.args.get("with_fill"):
         refuse(key)
     value = expressions.translate(key.this, scope)
@@ -54,13 +56,13 @@ def _key(expressions: Expressions, key: exp.Expr, scope: Scope) -> str:
 
 
 def direction(key: exp.Ordered) -> str:
-    """Say which way a key sorts."""
+    """Return which way a key sorts."""
     return f" {'DESC' if key.args.get('desc') else 'ASC'} NULLS " + (
         "FIRST" if key.args.get("nulls_first") else "LAST"
     )
 
 
-def _specification(expressions: Expressions, node: exp.Window, scope: Scope) -> str:
+def _specification(expressions: Expressions, node: exp.Window, scope: SqlScope) -> str:
     parts = []
     if by := node.args.get("partition_by"):
         parts.append("PARTITION BY " + ", ".join(expressions.translate(b, scope).text for b in by))

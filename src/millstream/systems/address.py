@@ -1,4 +1,4 @@
-"""Addresses of servers: whoever connects has the password, whoever prints does not."""
+"""Addresses of servers: connections get the password, printed texts do not."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _PASSWORDS = (
 _ESCAPED = re.compile(r"\\(.)")
 """A character of a password that would otherwise end it."""
 _KNOWN = re.compile(r"\s*([A-Za-z][\w+.-]*://|\w+\s*=)")
-"""How an address begins in which a password can be told from the rest."""
+"""How an address begins in which the password can be found."""
 
 
 def guarded(address: str) -> str:
-    """Have an address printed without its password, here and in whatever errors tell.
+    """Hide the password of an address wherever it is printed, also in error messages.
 
     >>> print(guarded("postgresql://me:hunter2@db/shop"), guarded("password=hunter2 host=db"))
     postgresql://me:***@db/shop password=*** host=db
@@ -53,15 +53,27 @@ def guarded(address: str) -> str:
     shown = address
     for pattern in _PASSWORDS:
         for found in pattern.finditer(address):
-            written = found["password"]
-            for password in (written, unquote(written), _ESCAPED.sub(r"\1", written)):
+            raw = found["password"]
+            for password in (raw, unquote(raw), _ESCAPED.sub(r"\1", raw)):
                 conceal(password, _HIDDEN)
         shown = pattern.sub(rf"\g<before>{_HIDDEN}\g<after>", shown)
     return address if shown == address else Secret(address, shown)
 
 
+def guarded_secret(value: str) -> str:
+    """Hide a text that is secret as a whole in the same way.
+
+    >>> print(guarded_secret("hunter2"), [guarded_secret("")])
+    *** ['']
+    """
+    if isinstance(value, Secret) or not value:
+        return value
+    conceal(value, _HIDDEN)
+    return Secret(value, _HIDDEN)
+
+
 def guarded_options(options: Mapping[str, Option]) -> Mapping[str, Option]:
-    """Have the secrets among the options of a client printed as little.
+    """Hide the secrets among the options of a client in the same way.
 
     >>> guarded_options({"kafka.sasl.password": "hunter2", "kafka.client.id": "shop"})
     {'kafka.sasl.password': '***', 'kafka.client.id': 'shop'}

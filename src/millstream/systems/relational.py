@@ -62,7 +62,7 @@ def create_table(table: str, types: dict[str, str], key: Sequence[str]) -> str:
 
 
 def on_conflict(shape: Shape, table: str, collation: str = "") -> str:
-    """Say what happens to a row whose key is there already.
+    """Return the clause for a row whose key is there already.
 
     Args:
         shape: What is kept.
@@ -125,7 +125,7 @@ class FenceTable:
 
     @property
     def advance(self) -> str:
-        """Write down a batch."""
+        """Record a batch."""
         return (
             f"UPDATE {self.name} SET checkpoint = {self.mark}, batch = {self.mark}, "
             f"digest = {self.mark}, note = {self.mark} WHERE target = {self.mark}"
@@ -138,10 +138,10 @@ def fence_from(row: Sequence[Any] | None) -> Fence | None:
 
 
 def fence_values(target: str, fence: Fence, columns: str) -> tuple[Any, ...]:
-    """Give what `put` wants."""
+    """Return the parameters of `put`."""
     return (target, *astuple(fence), columns)
 
 
 def advance_values(target: str, fence: Fence) -> tuple[Any, ...]:
-    """Give what `advance` wants."""
+    """Return the parameters of `advance`."""
     return (fence.checkpoint, fence.batch, fence.digest, fence.note, target)

@@ -1,4 +1,4 @@
-"""How a scripted row arrives: written as its source would have it, at the time the script says."""
+"""Scripted rows: encoded in the format of their source, and dated by the clock of the script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, fault, listed
 from millstream.model.dataset import Codec
-from millstream.model.schema import Atom, Schema
+from millstream.model.record import PLAIN
+from millstream.model.schema import Atom, Field, Schema
+from millstream.model.time_format import ISO
 from millstream.systems.memory.source import Memory
 
 if TYPE_CHECKING:
@@ -40,12 +42,32 @@ class Arrivals:
     memory: Memory
 
     @staticmethod
+    def instead_of(source: Source) -> Source:
+        """Return a source with it in the place of its connector.
+
+        A row of JSON may have the event time itself, even if that is computed: expressions cannot
+        be inverted.
+        """
+        arrivals, computed = Arrivals.of(source), source.event_time_from
+        if computed is None or source.event_time is None or arrivals.codec.format != "json":
+            return replace(source, connector=arrivals)
+        fields = (*Schema.parse(arrivals.schema).fields, Field(source.event_time, Atom.TIMESTAMP))
+        schema = Schema(fields).to_ddl()
+        timed = replace(arrivals, schema=schema, memory=Memory(schema))
+        either = f"coalesce(`{source.event_time.replace('`', '``')}`, {computed})"
+        return replace(source, connector=timed, event_time_from=either)
+
+    @staticmethod
     def of(source: Source) -> Arrivals:
-        """Read rows of a source's schema, written as the source has them."""
+        """Make it for a source: rows of its schema, encoded in its format."""
         schema: Any = source.connector.schema
         codec = source.connector.codec
-        if codec.format in ("rows", "avro"):
+        if codec.format in ("rows", "avro", "logfmt") or codec.record.is_read_by_user:
             codec = Codec("json")
+        # Rows of a script have the names of columns, and times as ISO 8601 writes them.
+        formats = source.connector.codec.record
+        iso = {column: (*formats.formats_of(column), ISO) for column in formats.formats}
+        codec = replace(codec, record=replace(PLAIN, formats=iso))
         if codec.csv is not None:
             codec = replace(codec, csv=replace(codec.csv, header=False))
         return Arrivals(schema, replace(codec, number_lines=True), Memory(schema))
@@ -69,24 +91,24 @@ class Arrivals:
         """
         fields = {field.name: field.type for field in Schema.parse(self.schema).fields}
         row: dict[str, Any] = {}
-        for given, value in columns.items():
-            name = given
-            if given == EVENT_TIME and given not in fields and source.event_time:
+        for column, value in columns.items():
+            name = column
+            if column == EVENT_TIME and column not in fields and source.event_time:
                 name = source.event_time
             if name not in fields:
                 raise fault(
                     "UNKNOWN_IN_SCRIPT",
                     owner=f"source {source.name!r}",
                     kind="column",
-                    name=given,
-                    nearest=closest(given, fields),
+                    name=column,
+                    nearest=closest(column, fields),
                     known=listed(fields),
                 )
             moment = fields[name] in (Atom.TIMESTAMP, Atom.TIMESTAMP_NTZ)
             row[name] = _text(on_day(value, day)) if moment else value
-        return self._written(row, tuple(fields))
+        return self._encode(row, tuple(fields))
 
-    def _written(self, row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    def _encode(self, row: Mapping[str, Any], names: tuple[str, ...]) -> str:
         match self.codec.format:
             case "csv":
                 line, options = io.StringIO(), self.codec.csv

@@ -1,4 +1,4 @@
-"""Records to prove an app with: those its home has recorded, or made up ones."""
+"""Records to prove an app with: those that its home has landed, or generated ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from millstream.landing.land import Landing
 from millstream.model.duration import parse_duration
 from millstream.systems.generator.source import Generator, made_up
-from millstream.testing.chance import Arrival
+from millstream.testing.course import Arrival
 from millstream.testing.script import NOON
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Source
     from millstream.model.graph import Graph
 
-_UNHURRIED = timedelta(minutes=1)
+_PACE_WITHOUT_WATERMARK = timedelta(minutes=1)
 
 
 def recorded(graph: Graph, home: Home, most: int) -> tuple[Arrival, ...]:
@@ -40,7 +40,7 @@ def recorded(graph: Graph, home: Home, most: int) -> tuple[Arrival, ...]:
 
 
 def invented(graph: Graph, most: int, seed: int) -> tuple[Arrival, ...]:
-    """Make up records for every source; a generator makes its own, with all that goes wrong."""
+    """Make up records for every source; a generator makes its own, faulty ones included."""
     return tuple(
         _generated(source, source.connector, number)
         if isinstance(source.connector, Generator)
@@ -52,7 +52,7 @@ def invented(graph: Graph, most: int, seed: int) -> tuple[Arrival, ...]:
 
 def _generated(source: Source, generator: Generator, number: int) -> Arrival:
     due = NOON + number * _pace(source)
-    text = generator.record(number, due, Landing.of(source).schema)
+    text = generator.record(number, due, Landing.of(source).records)
     return Arrival(source.name, text, due)
 
 
@@ -65,6 +65,6 @@ def _typed(source: Source, dice: random.Random, number: int) -> Arrival:
 
 
 def _pace(source: Source) -> timedelta:
-    """Let a few records fall into the time that the watermark waits."""
-    watermark = parse_duration(source.watermark) if source.watermark else _UNHURRIED
+    """Return a pace at which a few records fall into the delay of the watermark."""
+    watermark = parse_duration(source.watermark) if source.watermark else _PACE_WITHOUT_WATERMARK
     return max(watermark / 5, timedelta(milliseconds=1))

@@ -9,8 +9,8 @@ from typing import Any
 class Near(float):
     """A float that equals every other one of the same first nine digits.
 
-    The last digits of a floating sum depend on the order of addition. The factor takes values off
-    the short decimals between two roundings, which the last digit would tip: means often are such.
+    The last digits of a floating sum depend on the order of addition. The factor moves
+    values away from short decimals that lie between two roundings, as means often do.
 
     >>> Near(0.1 + 0.2) == 0.3, Near(1.0) == 1.00000002, Near(0.1 + 0.2)
     (True, False, 0.3)

@@ -1,4 +1,4 @@
-"""A webhook for tests: a server on loopback that takes notices, or refuses them as it is told."""
+"""A webhook for tests: a server on loopback that accepts notices, or replies as a test says."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server is to say."""
+    """What the server replies."""
 
     status: int = _OK
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
     hangs: bool = False
-    """Whether it is silent until the test is over."""
+    """Whether it sends nothing until the test is over."""
     drops: bool = False
-    """Whether it takes the request and closes the line without an answer."""
+    """Whether it reads the request and closes the connection without a reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A request."""
+class WebhookRequest:
+    """A request that arrived."""
 
     path: str
     headers: Mapping[str, str]
     body: Any
-    """What the JSON says."""
+    """The parsed JSON."""
 
     @property
     def key(self) -> str:
-        """By which the notice is known again."""
+        """Identifies the notice."""
         return self.headers["Idempotency-Key"]
 
 
 class Hook:
-    """A server that answers with 200, unless replies were given to be used up first.
+    """A server that replies with 200, after it has used up `replies`.
 
     >>> with Hook() as hook:
     ...     hook.received
@@ -52,7 +52,7 @@ class Hook:
     """
 
     def __init__(self) -> None:
-        self.received: list[Received] = []
+        self.received: list[WebhookRequest] = []
         self.replies: deque[Reply] = deque()
         self._over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self, self._over))
@@ -65,7 +65,7 @@ class Hook:
 
     @property
     def keys(self) -> set[str]:
-        """The keys of all notices that came, however often."""
+        """The keys of all notices that arrived, however often."""
         return {each.key for each in self.received}
 
     def __enter__(self) -> Self:
@@ -83,7 +83,7 @@ def _handler_of(hook: Hook, over: threading.Event) -> type[BaseHTTPRequestHandle
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             reply = hook.replies.popleft() if hook.replies else Reply()
-            hook.received.append(Received(self.path, dict(self.headers), json.loads(body)))
+            hook.received.append(WebhookRequest(self.path, dict(self.headers), json.loads(body)))
             if reply.hangs:
                 over.wait()
             if reply.hangs or reply.drops:
@@ -97,6 +97,6 @@ def _handler_of(hook: Hook, over: threading.Event) -> type[BaseHTTPRequestHandle
             self.wfile.write(reply.text.encode())
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a test says what it has seen."""
+            """Log nothing: tests read `received`."""
 
     return Handler

@@ -28,7 +28,7 @@ LOCK = Path(__file__).with_name("kafka.lock")
 """The jars of the broker."""
 
 _JAVA_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_WHO_ARE_THE_BROKERS = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
+_METADATA_REQUEST = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 """Kafka's Metadata request, version 1, about no topic."""
 _LEARNS_WITHIN_S = 60.0
 _LOOK_EVERY_S = 0.01
@@ -48,7 +48,7 @@ listener.name.secured.plain.sasl.jaas.config=\\
 log.dirs={folder}/data
 log.retention.ms=-1
 auto.create.topics.enable=false
-# A killed broker is let in again only when its session is over.
+# The controller accepts a killed broker again only when its session is over.
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
 num.partitions=1
@@ -81,8 +81,8 @@ class Broker(Server):
     def __init__(self) -> None:
         super().__init__()
         self.proxied_port, self.proxy_port, self.secured_port = free_ports(3)
-        """Who calls the first is sent on to the second, where a `Proxy` may listen; at the third
-        only the user `shop` is let in, with the password `sesame`."""
+        """The first port advertises the second, where a `Proxy` may listen; the third accepts only
+        the user `shop`, with the password `sesame`."""
         self.cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
     @property
@@ -111,10 +111,10 @@ class Broker(Server):
         return [*self._java, "kafka.Kafka", str(self._settings)]
 
     def answers(self) -> bool:
-        """Tell whether it knows itself as a broker that serves clients."""
+        """Return whether it lists itself as a broker, and so serves clients."""
         try:
             with socket.create_connection((HOST, self.port), timeout=5) as connection:
-                connection.sendall(_WHO_ARE_THE_BROKERS)
+                connection.sendall(_METADATA_REQUEST)
                 answer = connection.makefile("rb").read(12)
         except OSError:
             return False
@@ -132,7 +132,7 @@ class Broker(Server):
 
 
 def _wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait for what a broker learns from its controller, which answers before that."""
+    """Wait until the broker has learned from its controller, which replies earlier."""
     until = time.monotonic() + _LEARNS_WITHIN_S
     while not is_so():
         assert time.monotonic() < until, "the broker does not hear from its controller"
@@ -169,7 +169,7 @@ class Topics:
 
     @contextmanager
     def sender(self, topic: str) -> Iterator[Callable[[str], None]]:
-        """Give a function that appends a record without waiting; at the end all are there."""
+        """Return a function that appends a record without waiting; on exit all are there."""
         producer = self._producer({"linger.ms": "0"})
         record = self._class("clients.producer.ProducerRecord")
         try:
@@ -213,9 +213,9 @@ class Topics:
             acknowledged.get()
 
     def _producer(self, settings: dict[str, str]) -> Any:
-        bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArraySerializer"
+        byte_array_serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
         for part in ("key", "value"):
-            settings[f"{part}.serializer"] = bytes_as_they_are
+            settings[f"{part}.serializer"] = byte_array_serializer
         return self._class("clients.producer.KafkaProducer")(self._settings(settings))
 
     def _settings(self, settings: dict[str, str]) -> Any:

@@ -5,26 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from pyspark.sql import Row
+from pyspark.sql import Row, functions as F
 
 from millstream.build.build import build
 from millstream.errors import fault
-from millstream.lake.table import rows_let_in
+from millstream.lake.table import (
+    RULES,
+    accepted_rows,
+    broken_rules,
+    keeps_out,
+    quarantines,
+)
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
+from millstream.model.state import RAISED
+from millstream.operators.build_context import BuildOptions
 from millstream.testing.exact import exact
 from millstream.trial.batch import Settled, holds_back, is_open
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.lake.home import Home
+    from millstream.model.dataset import Expectations
     from millstream.model.graph import Graph
 
 _SHOWN = 5
@@ -57,53 +69,66 @@ class Oracle:
         self._graph, self._spark, self._home = graph, spark, home
 
     def differences(self) -> tuple[Difference, ...]:
-        """Compare every table with its batch answer.
+        """Compare every table, and its quarantine, with its batch answer.
 
         Raises:
             NotDeterministicError: A function gives other rows for the same rows.
         """
-        found = tuple(d for d in map(self._difference, self._tables()) if d.missing or d.extra)
-        for difference in found:
-            self._hold_to_determinism(difference.table)
-        return found
+        found: list[Difference] = []
+        for table in self._tables():
+            differences = [d for d in self._differences(table) if d.missing or d.extra]
+            if differences:
+                self._check_determinism(table.name)
+            found += differences
+        return tuple(found)
 
-    def hold_to_determinism(self) -> None:
-        """Compute every table twice, from its rows in this order and in that.
+    def check_determinism(self) -> None:
+        """Compute every table twice, from its input rows in two orders.
 
         Raises:
             NotDeterministicError: A function gives other rows for the same rows.
         """
         for table in self._tables():
-            self._hold_to_determinism(table.name)
+            self._check_determinism(table.name)
 
     def _tables(self) -> tuple[Table, ...]:
         live = {source.name for source in self._graph.sources if source.live}
         ordered = (d for d in self._graph.ordered if isinstance(d, Table))
         return tuple(t for t in ordered if not live & self._graph.upstream(t.name))
 
-    def _difference(self, table: Table) -> Difference:
-        wanted, are_open = self._wanted(table)
-        held = Counter(map(exact, self._held(table.name).to_pylist()))
-        expected = Counter(wanted)
-        missing = expected - held
-        for row in are_open:
-            missing[row] -= min(missing[row], 1)
-        return Difference(table.name, _rows(missing), _rows(held - expected))
+    def _differences(self, table: Table) -> Iterator[Difference]:
+        wanted, quarantine = self._wanted(table), self._home.quarantine(table.name)
+        stored = [exact(row) for row in self._stored(table.name).to_pylist()]
+        yield _difference(table.name, wanted.kept, stored, wanted.held)
+        aside = _read(quarantine).to_pylist() if quarantine.exists() else []
+        quarantined = [_quarantined(row) for row in aside]
+        if table.mode == "update":
+            # It has every answer of a key that broke a rule, though a later one may not.
+            final = {*wanted.aside}
+            yield _difference(quarantine.name, final, final & {*quarantined}, wanted.held)
+        else:
+            yield _difference(quarantine.name, wanted.aside, quarantined, wanted.held)
 
-    def _wanted(self, table: Table) -> tuple[list[Any], list[Any]]:
+    def _wanted(self, table: Table) -> _Wanted:
         settled = Settled(self._graph, self._home, self._computed, self._streamed)
-        frame = settled.answer(table)
-        if not holds_back(table, self._home):
-            return [exact(row) for row in frame.toArrow().to_pylist()], []
-        still = is_open(frame, table, self._home, settled.behind_us.get(table.name, 0))
-        rows = frame.withColumn(_OPEN, still).toArrow()
-        wanted = [exact(row) for row in rows.drop_columns([_OPEN]).to_pylist()]
-        return wanted, [w for w, o in zip(wanted, rows[_OPEN].to_pylist(), strict=True) if o]
+        with TemporaryDirectory(prefix="millstream-oracle-") as folder:
+            aside = Path(folder)
+            built = settled.rebuilt(table, aside) or build(
+                self._graph, table.name, self._computed, BuildOptions(aside=aside)
+            )
+            still = F.lit(False)
+            if holds_back(table, self._home):
+                behind_us = settled.behind_us.get(table.name, 0)
+                still = is_open(built.frame, table, self._home, behind_us)
+            marks = {RULES: broken_rules(table.expect), _OPEN: still}
+            rows = built.frame.withColumns(marks).toArrow().to_pylist()
+            files = sorted(aside.glob("*/*.parquet"))
+            raised = [row for file in files for row in pq.read_table(file).to_pylist()]
+        return _Wanted.of(table.expect, rows, raised)
 
-    def _hold_to_determinism(self, name: str) -> None:
+    def _check_determinism(self, name: str) -> None:
         table = self._graph.datasets[name]
-        one = Counter(map(exact, self._computed(name).toArrow().to_pylist()))
-        other = Counter(map(exact, self._computed(name, backwards=True).toArrow().to_pylist()))
+        one, other = (Counter(self._answer(name, backwards=back)) for back in (False, True))
         if one != other:
             first, second = (
                 next(iter(_rows(rows)), "nothing") for rows in (one - other, other - one)
@@ -117,23 +142,70 @@ class Oracle:
                 shown="",
             )
 
+    def _answer(self, name: str, *, backwards: bool) -> list[Any]:
+        """Compute the rows of a table and of its quarantine, from its input in some order."""
+        read = partial(self._computed, backwards=backwards)
+        return [exact(row) for row in build(self._graph, name, read).frame.toArrow().to_pylist()]
+
     def _computed(self, name: str, *, backwards: bool = False) -> DataFrame:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
             return self._frame(_landed(dataset, self._home, backwards=backwards))
         read = partial(self._computed, backwards=backwards)
         frame = build(self._graph, name, read).frame
-        return rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame
+        return accepted_rows(frame, dataset.expect) if isinstance(dataset, Table) else frame
 
     def _streamed(self, name: str) -> DataFrame:
-        return self._frame(self._held(name))
+        return self._frame(self._stored(name))
 
     def _frame(self, rows: pa.Table) -> DataFrame:
-        # pyspark takes no nested column that has not a single chunk.
+        # pyspark rejects a nested column that is not a single chunk.
         return self._spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
 
-    def _held(self, name: str) -> pa.Table:
+    def _stored(self, name: str) -> pa.Table:
         return _read(self._home.table(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The rows that a table and its quarantine should hold."""
+
+    kept: list[Any]
+    aside: list[Any]
+    held: list[Any]
+    """Those of both that the stream may hold back."""
+
+    @staticmethod
+    def of(
+        expect: Expectations, rows: list[dict[str, Any]], raised: list[dict[str, Any]]
+    ) -> _Wanted:
+        """Judge the rows of an answer, each with the rules that it breaks."""
+        kept, aside, held = list[Any](), [_quarantined(row) for row in raised], list[Any]()
+        for row in rows:
+            is_held, rules = row.pop(_OPEN), row.pop(RULES)
+            if rules and keeps_out(expect):
+                if quarantines(expect):
+                    aside.append(_quarantined(row | {RULES: rules}))
+                    held += aside[-1:] * is_held
+            else:
+                kept.append(exact(row))
+                held += kept[-1:] * is_held
+        return _Wanted(kept, aside, held)
+
+
+def _quarantined(row: dict[str, Any]) -> Any:
+    """Make a row of a quarantine countable: without its nulls, and without a traceback."""
+    return exact({n: value for n, value in row.items() if value is not None and n != RAISED})
+
+
+def _difference(
+    name: str, wanted: Iterable[Any], stored: Iterable[Any], held: Iterable[Any]
+) -> Difference:
+    expected, found = Counter(wanted), Counter(stored)
+    missing = expected - found
+    for row in held:
+        missing[row] -= min(missing[row], 1)
+    return Difference(name, _rows(missing), _rows(found - expected))
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -141,7 +213,7 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def _landed(source: Source, home: Home, *, backwards: bool) -> pa.Table:
-    # In an order of their own: an answer that depends on the order of arrival is not the batch's.
+    # Sorted: an answer that depends on the order of arrival is not the batch answer.
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -169,6 +241,6 @@ def _is_struct(value: Any) -> bool:
 
 
 def rows_of(home: Home, name: str, *columns: str) -> list[Row]:
-    """Read a table without Spark; give its rows sorted, with some of its columns or all."""
+    """Read a table without Spark; return its rows sorted, with some of its columns or all."""
     table = _read(home.table(name), list(columns) or None)
     return sorted((_row(exact(row)) for row in table.to_pylist()), key=str)

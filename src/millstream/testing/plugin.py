@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests, with the settings that apps run with, but for what takes time."""
+    """One session for all tests, with the settings that apps run with, except slow ones."""
     from millstream.spark.session import open_session, stop_session
     from millstream.testing.quick import QUICK
 
@@ -50,7 +50,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stream(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Script]:
-    """Give the function that runs an app by a script; use it in a `with` statement."""
+    """Return the function that runs an app by a script; use it in a `with` statement."""
     from millstream.lake.home import Home
     from millstream.testing.script import NOON, Script
 

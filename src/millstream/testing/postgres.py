@@ -22,7 +22,7 @@ _SETTINGS = {
 }
 
 
-class Postgres(Server):
+class PostgresServer(Server):
     """One Postgres server with the user `miller`, whose password it really asks for."""
 
     name = "Postgres"
@@ -37,7 +37,7 @@ class Postgres(Server):
         return self.address(self.port)
 
     def address(self, port: int, *, password: str | None = None) -> str:
-        """Give its address at another port, or with another password."""
+        """Return its address at another port, or with another password."""
         return f"postgresql://miller:{password or self.password}@{HOST}:{port}/postgres"
 
     def prepare(self) -> None:
@@ -60,7 +60,7 @@ class Postgres(Server):
         return [server, "-D", str(self.folder / "data"), "-p", str(self.port), *settings]
 
     def answers(self) -> bool:
-        """Tell whether it lets clients speak: asked for TLS, it says no."""
+        """Return whether it accepts clients: it declines TLS, and its state is ready."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1) as line:
                 line.sendall(bytes.fromhex("0000000804d2162f"))

@@ -19,7 +19,7 @@ from millstream.errors import MillstreamError, NotDeterministicError
 from millstream.lake.home import Home
 from millstream.settings import resolve_master
 from millstream.spark.session import open_session
-from millstream.testing.chance import Arrival, Course, Step, arrivals_of, begin, courses
+from millstream.testing.course import Arrival, Course, CourseStep, arrivals_of, begin, courses
 from millstream.testing.script import Script
 from millstream.testing.standin import without_sinks
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.app import App
-    from millstream.testing.chance import Record, Rows
+    from millstream.testing.course import Record, Rows
 
 _AT_ONCE = 3
 """Runs that go side by side: their waits overlap."""
@@ -37,14 +37,14 @@ _AT_ONCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was tried, and held."""
+    """What was tried and found consistent."""
 
     app: str
     runs: int
     records: str
     """How many there were to choose from."""
     happened: Mapping[str, int]
-    """How often what was done: batches, restarts, crashes by their point, …"""
+    """How often each action occurred: batches, restarts, crashes by their point, …"""
     tables: tuple[str, ...]
     left_out: tuple[str, ...]
     """What is served without a key by which a table could stand in for it."""
@@ -60,7 +60,7 @@ def assert_prefix_consistent(
     seed: int = 0,
     spark: SparkSession | None = None,
 ) -> None:
-    """Prove on many runs that batch = stream = replay, whatever happens; or give a short script.
+    """Prove on many runs that batch = stream = replay, or raise with a short script.
 
     Args:
         app: The app; its sources are fed by the runs.
@@ -89,7 +89,7 @@ def prove(
     seed: int,
     on_run: Callable[[int], None] = lambda _: None,
 ) -> Proof:
-    """Try runs until one fails, which is shrunk and raised, or as many as wanted have held."""
+    """Try runs until one fails, which is shrunk and raised, or until all have passed."""
     began, prover = time.monotonic(), _Prover(app, arrivals, spark, runs, on_run)
     kept = without_sinks(app.graph)
 
@@ -103,12 +103,12 @@ def prove(
         print_blob=False,
     )
     @given(st.tuples(*[courses(kept, arrivals)] * min(runs, _AT_ONCE)))
-    def hold(chosen: tuple[Course, ...]) -> None:
+    def try_courses(chosen: tuple[Course, ...]) -> None:
         prover.try_all(chosen)
 
     try:
-        prover.hold_to_determinism(arrivals)
-        hypothesis.seed(seed)(hold)()
+        prover.check_determinism(arrivals)
+        hypothesis.seed(seed)(try_courses)()
     except MillstreamError as error:
         error.__notes__ = []
         raise error from None
@@ -123,7 +123,7 @@ def prove(
 
 
 class _Prover:
-    """Goes through courses side by side, remembers what they showed, and counts."""
+    """Plays courses concurrently, and keeps their outcomes."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Prover:
         self.happened: Counter[str] = Counter()
 
     def try_all(self, chosen: Sequence[Course]) -> None:
-        """Go through those that are new; raise what the first failing one showed."""
+        """Play the courses that are new; raise the error of the first that fails."""
         if len(self.outcomes) >= self._runs and not self._has_failed:
             return
         new = {repr(course): course for course in chosen if repr(course) not in self.outcomes}
@@ -153,8 +153,8 @@ class _Prover:
                 self._has_failed = True
                 raise error
 
-    def hold_to_determinism(self, arrivals: Sequence[Arrival]) -> None:
-        """Have all records arrive at once; every function must give the same for them twice."""
+    def check_determinism(self, arrivals: Sequence[Arrival]) -> None:
+        """Send all records at once; every function must return the same for them twice."""
         error = self._undetermined(arrivals)
         # Leave out halves, then quarters, and so on, as long as the others show the fault too.
         size = len(arrivals) if error else 0
@@ -173,7 +173,7 @@ class _Prover:
 
     def _undetermined(self, arrivals: Sequence[Arrival]) -> NotDeterministicError | None:
         with self._script() as script:
-            Step(tuple(arrivals)).play(script)
+            CourseStep(tuple(arrivals)).play(script)
             try:
                 script.assert_deterministic()
             except NotDeterministicError as error:

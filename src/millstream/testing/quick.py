@@ -1,18 +1,18 @@
-"""What a few rows do not need: settings by which tests take less time and show the same."""
+"""Settings that make tests of a few rows faster, with the same results."""
 
 from __future__ import annotations
 
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
-    # To compile a query takes longer than to go through a few rows without.
+    # Compiling a query takes longer than interpreting it for a few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # A query looks for its rows at once when a test hands them over, not at its leisure.
+    # A query polls as soon as a test adds rows, not after Spark's default delay.
     "spark.sql.streaming.pollingDelay": "20ms",
 }
 """For a session of tests."""
 
-UNSEALED = {
+WITHOUT_CHECKSUMS = {
     # Nobody damages the checkpoint of a script, and a second file for each of its files takes time.
     # Hadoop's own checksums stay: without them RocksDB cannot upload a snapshot.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
@@ -21,7 +21,7 @@ UNSEALED = {
 
 SHORT_LIVED = {
     "JDK_JAVA_OPTIONS": " ".join(
-        # A JVM that lives for seconds does not earn back what the optimising compiler costs.
+        # A JVM that lives for seconds ends before the optimizing compiler pays off.
         ["-XX:TieredStopAtLevel=1", *(f"-D{name}={value}" for name, value in QUICK.items())]
     )
 }

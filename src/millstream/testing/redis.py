@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Redis(Server):
+class RedisServer(Server):
     """One Redis server that asks for a password and forces every write to disk."""
 
     name = "Redis"
@@ -23,7 +23,7 @@ class Redis(Server):
         return self.address(self.port)
 
     def address(self, port: int, *, password: str | None = None) -> str:
-        """Give its address at another port, or with another password."""
+        """Return its address at another port, or with another password."""
         return f"redis://:{password or self.password}@{HOST}:{port}/0"
 
     def command(self) -> Sequence[str]:
@@ -36,11 +36,11 @@ class Redis(Server):
         ]
 
     def answers(self) -> bool:
-        """Tell whether it speaks."""
+        """Return whether it replies to PING."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1) as line:
                 line.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
-                with line.makefile("rb") as said:
-                    return (said.readline(), said.readline()) == (b"+OK\r\n", b"+PONG\r\n")
+                with line.makefile("rb") as replies:
+                    return (replies.readline(), replies.readline()) == (b"+OK\r\n", b"+PONG\r\n")
         except OSError:
             return False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from millstream.crash import armed, hold_to_points
+from millstream.crash import armed, check_point
 from millstream.errors import MillstreamError, NotDeterministicError, closest, fault, listed
+from millstream.lake.compaction import FileSizes
 from millstream.lake.delta import facts_of
 from millstream.lake.lease import Lease
 from millstream.model.dataset import VERDICTS, Source
@@ -18,11 +18,12 @@ from millstream.plan import plan_fenced
 from millstream.run.opening import RunnerOptions
 from millstream.run.runner import Runner
 from millstream.run.supervise import NEVER
+from millstream.run.upkeep import Effort, Upkeep
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
-from millstream.testing.frontier import untruths
+from millstream.testing.frontier_check import frontier_faults
 from millstream.testing.oracle import Oracle, rows_of
-from millstream.testing.quick import QUICK, UNSEALED
+from millstream.testing.quick import QUICK, WITHOUT_CHECKSUMS
 from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
 
@@ -48,7 +49,7 @@ class CrashError(Exception):
     """The driver dies here; nothing after this point is done."""
 
 
-class Held:
+class ScriptTable:
     """A table as a script sees it."""
 
     def __init__(self, home: Home, name: str) -> None:
@@ -79,7 +80,7 @@ class Script:
         self._waiting: dict[str, list[str]] = {}
         self._ticked: dict[str, datetime] = {}
         self.events: list[Event] = []
-        """What the run has told, as `millstream run` would print it."""
+        """Events of the run, as `millstream run` would print them."""
         self.transcript = Transcript("" if now == NOON else f", now={now!r}")
         self._is_scripted, self._serves = is_scripted, serves
         self._graph = self._scripted(app)
@@ -97,7 +98,7 @@ class Script:
         self._abandon()
 
     def send(self, source: str, /, *records: str, **columns: Any) -> None:
-        """Have records arrive, raw or as one row by its columns; the next batch takes them in.
+        """Have records arrive, raw or as one row by its columns; the next batch reads them.
 
         Times of day such as "12:00:03" are of the script's day, in UTC.
         """
@@ -113,12 +114,22 @@ class Script:
     def batch(self) -> None:
         """End a micro-batch: what was sent lands, and every query whose trigger is due follows."""
         self.transcript.did("batch()")
-        self._take_in("batch", everything=False)
+        self._process("batch", everything=False)
+
+    def maintain(self) -> None:
+        """Compact small files and delete what is no longer kept, as a run does by itself."""
+        self.transcript.did("maintain()")
+        runner, lease = self._runner, self._lease
+        assert runner is not None
+        assert lease is not None
+        small = FileSizes(together=2)
+        for _ in Upkeep(self._graph, lease, runner.queries, sizes=small).steps(Effort.WHOLE):
+            continue
 
     def drain(self) -> None:
-        """Take in all that is left, whatever the triggers say."""
+        """Process all that is left, whatever the triggers say."""
         self.transcript.did("drain()")
-        self._take_in("drain", everything=True)
+        self._process("drain", everything=True)
 
     def advance(self, by: str | timedelta) -> None:
         """Let time pass, all at once; timers and triggers that fall due act in the next batch."""
@@ -132,18 +143,18 @@ class Script:
         self.transcript.did(f"advance({str(by)!r})")
 
     def crash(self, *, after: str | None = None, query: str | None = None) -> None:
-        """Let the driver die: between batches, or in the next one right after a named point.
+        """Kill the driver: between batches, or in the next one right after a named point.
 
         Args:
             after: One of `millstream.crash.POINTS`.
-            query: Whose batch it is; by default the first that comes by.
+            query: Whose batch it is; by default the first that reaches the point.
 
         Raises:
             UNKNOWN_CRASH_POINT: There is no such point.
-            CrashNotReachedError: The batch did not come by it.
+            CrashNotReachedError: No batch reached it.
         """
         if after is not None:
-            hold_to_points(after)
+            check_point(after)
             named = f", query={query!r}" if query else ""
             self.transcript.did(f"crash(after={after!r}{named})")
             self._die_after(after, query)
@@ -158,7 +169,7 @@ class Script:
         self._open()
 
     def run_once(self) -> None:
-        """Stop, run as `millstream run --once` does, and go on as a stream."""
+        """Stop, run as `millstream run --once` does, and continue as a stream."""
         self.transcript.did("run_once()")
         runner = self._alive("run_once")
         self._hand_over()
@@ -170,17 +181,17 @@ class Script:
         self._open()
 
     def upgrade_to(self, app: App) -> None:
-        """Go on with another version of the app, on the same home."""
+        """Continue with another version of the app, on the same home."""
         self.transcript.did("upgrade_to(app)")
         self._abandon()
         self._graph = self._scripted(app)
         self._open()
 
-    def table(self, name: str) -> Held:
+    def table(self, name: str) -> ScriptTable:
         """A table, a quarantine or a landed source, to look at."""
         if name not in self._home.tables:
             raise self._unknown("table", name, self._home.tables)
-        return Held(self._home, name)
+        return ScriptTable(self._home, name)
 
     def verdicts(self, source: str) -> dict[str, int]:
         """How many rows of a source have which verdict."""
@@ -189,46 +200,45 @@ class Script:
         return {verdict: totals[verdict] for verdict in VERDICTS if totals.get(verdict)}
 
     def assert_consistent(self) -> None:
-        """Hold every table to the batch answer over what has landed.
+        """Check every table against the batch answer over what has landed.
 
         Raises:
             NOT_PREFIX_CONSISTENT: A table differs.
             NotDeterministicError: A function gives other rows for the same rows.
         """
         self.transcript.did("assert_consistent()")
-        if found := self._judged(Oracle.differences):
-            told = [str(difference) for difference in found]
+        if found := self._with_script(Oracle.differences):
             raise fault(
                 "NOT_PREFIX_CONSISTENT",
-                differences="\n  ".join(told),
+                differences="\n  ".join(map(str, found)),
                 script=self.transcript.as_test(),
             )
 
     def assert_frontiers(self) -> None:
-        """Hold the frontiers of all versions to the rows: none went back, none was passed.
+        """Check the frontiers of all versions: none went back, and no row is behind one.
 
         Raises:
-            NOT_PREFIX_CONSISTENT: A table was not as complete as it said.
+            NOT_PREFIX_CONSISTENT: A table was not as complete as its frontier.
         """
         self.transcript.did("assert_frontiers()")
-        told = [untruth for name in self._home.tables for untruth in untruths(self._home, name)]
-        if told:
+        found = [each for name in self._home.tables for each in frontier_faults(self._home, name)]
+        if found:
             raise fault(
                 "NOT_PREFIX_CONSISTENT",
-                differences="\n  ".join(told),
+                differences="\n  ".join(found),
                 script=self.transcript.as_test(),
             )
 
     def assert_deterministic(self) -> None:
-        """Hold every table to give the same rows for the same rows, in whatever order they come.
+        """Check that every table has the same rows for the same input, in any order of arrival.
 
         Raises:
             NotDeterministicError: A function gives other rows for the same rows.
         """
         self.transcript.did("assert_deterministic()")
-        self._judged(Oracle.hold_to_determinism)
+        self._with_script(Oracle.check_determinism)
 
-    def _judged(self, judge: Callable[[Oracle], T]) -> T:
+    def _with_script(self, judge: Callable[[Oracle], T]) -> T:
         try:
             return judge(Oracle(self._graph, self._spark, self._home))
         except NotDeterministicError as error:
@@ -241,7 +251,7 @@ class Script:
                 shown=f"\nThis script shows it:\n\n{self.transcript.as_test()}",
             ) from None
 
-    def _take_in(self, verb: str, *, everything: bool) -> None:
+    def _process(self, verb: str, *, everything: bool) -> None:
         runner = self._alive(verb)
         self._hand_over()
         runner.drain(lambda supervised: everything or self._is_due(supervised))
@@ -273,9 +283,9 @@ class Script:
             raise self._unknown("query", query, names)
         passed: dict[str, None] = {}
 
-        def look(here: str, whose: str, batch: int) -> None:  # noqa: ARG001
-            passed[f"{here} of {whose}" if whose else here] = None
-            if here == point and query in (None, whose):
+        def look(here: str, reached_by: str, batch: int) -> None:  # noqa: ARG001
+            passed[f"{here} of {reached_by}" if reached_by else here] = None
+            if here == point and query in (None, reached_by):
                 raise CrashError
 
         self._hand_over()
@@ -314,13 +324,12 @@ class Script:
             self._lease = Lease.acquire(self._home)
             trigger = Trigger("once") if once else None
             clock = self._clock
-            manner = RunnerOptions(
+            options = RunnerOptions(
                 trigger, NEVER, fail_fast=True, launch=clock.start, now=lambda: clock.now
             )
             runner = Runner(
-                graph, plan_fenced(graph), self._spark, self._lease, manner, self.events.append
+                graph, plan_fenced(graph), self._spark, self._lease, options, self.events.append
             )
-            runner.open()
         except BaseException:
             self._abandon()
             raise
@@ -347,15 +356,13 @@ class Script:
             return graph
         return Graph(
             graph.app,
-            tuple(
-                replace(d, connector=Arrivals.of(d)) if isinstance(d, Source) else d
-                for d in graph.declared
-            ),
+            tuple(Arrivals.instead_of(d) if isinstance(d, Source) else d for d in graph.declared),
+            keep_versions=graph.keep_versions,
         )
 
 
 def _quick(spark: SparkSession) -> SparkSession:
-    """Spare what a few rows do not need; a home keeps the number of partitions it began with."""
-    for key, value in (QUICK | UNSEALED).items():
+    """Set what makes tests fast; a home keeps the number of partitions it began with."""
+    for key, value in (QUICK | WITHOUT_CHECKSUMS).items():
         spark.conf.set(key, value)
     return spark

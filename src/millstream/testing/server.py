@@ -25,20 +25,20 @@ HOST = "127.0.0.1"
 _STOPS_WITHIN_S = 60.0
 _LOOK_EVERY_S = 0.02
 _PORTS = range(20_000, 32_768)
-"""Below those that Linux and macOS give to whoever lets them choose."""
+"""Below the ephemeral ports of Linux and macOS."""
 _CHANCE = random.SystemRandom()
-"""Of its own: with a seed that a test sets, two processes would choose the same."""
+"""Not seeded: with a seed that a test sets, two processes would choose the same ports."""
 _CLAIMS = ExitStack()
-"""What is open as long as this process lives."""
+"""Sockets that stay open as long as this process lives."""
 atexit.register(_CLAIMS.close)
 
 
 class Server:
-    """Keeps its port and its data when it is killed and started again; both go with the `with`."""
+    """A server that keeps its port and data over a restart, until the end of the `with` block."""
 
     name: ClassVar[str]
     user: ClassVar[str | None] = None
-    """Whom it runs as, if this process is root and it refuses to be."""
+    """The user it runs as, if this process is root and the server refuses to run as root."""
     starts_within_s: ClassVar[float] = 30.0
     stopped_by: ClassVar[signal.Signals] = signal.SIGINT
     killed_by: ClassVar[signal.Signals] = signal.SIGKILL
@@ -54,18 +54,18 @@ class Server:
 
     @property
     def log(self) -> Path:
-        """What it has to say."""
+        """Its log file."""
         return self.folder / "server.log"
 
     def prepare(self) -> None:
         """Make what must be there before the first start."""
 
     def command(self) -> Sequence[str]:
-        """Say how it is started."""
+        """Return the command that starts it."""
         raise NotImplementedError
 
     def answers(self) -> bool:
-        """Tell whether it serves clients."""
+        """Return whether it serves clients."""
         raise NotImplementedError
 
     def start(self) -> None:
@@ -162,22 +162,22 @@ def program(name: str, *, package: str, beside: str = "") -> str:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Find ports that nobody listens on, and that nobody is given while this process lives.
+    """Return ports that are free, and that stay reserved while this process lives.
 
-    Neither by another call, here or in another process, nor by the system, which lets whoever
-    leaves the choice to it have higher ones: a port may stay unused for long.
+    No other call returns them, in this process or another, and the system assigns higher ones: so
+    a port may stay unused for long.
     """
     found = list[int]()
     while len(found) < count:
         port = _CHANCE.choice(_PORTS)
-        if _is_claimed(port):
+        if _claim(port):
             found.append(port)
     return tuple(found)
 
 
-def _is_claimed(port: int) -> bool:
-    """Claim a port, unless another process has; tell whether that is done."""
-    # Of UDP, the same number is free: bound, it tells other processes, and leaves TCP to a server.
+def _claim(port: int) -> bool:
+    """Claim a port; return False if another process has it."""
+    # The UDP port of the same number marks the claim, and leaves the TCP port to a server.
     claim, probe = socket.socket(type=socket.SOCK_DGRAM), socket.socket()
     with probe:
         try:
@@ -193,7 +193,7 @@ def _is_claimed(port: int) -> bool:
 
 
 def last_words(log: Path) -> str:
-    """Give the last line that is not of a trace."""
+    """Return the last line of a log that does not belong to a stack trace."""
     lines = log.read_text(errors="replace").split("\n")
-    spoken = (line for line in reversed(lines) if line and not line[0].isspace())
-    return next(spoken, "it said nothing")
+    messages = (line for line in reversed(lines) if line and not line[0].isspace())
+    return next(messages, "its log is empty")

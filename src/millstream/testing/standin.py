@@ -1,4 +1,4 @@
-"""Answers that are served, kept as tables: what a proof makes up is not for others to see."""
+"""Tables in place of sinks, so that a proof sends nothing to the outside world."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 from millstream.check.tables import stored_inputs
 from millstream.model.dataset import Alert, Serve, Table
 from millstream.model.graph import Graph
-from millstream.serve.option import named
+from millstream.serve.option import as_names
 
 if TYPE_CHECKING:
     from millstream.model.dataset import Dataset
 
 
 def without_sinks(graph: Graph) -> Graph:
-    """Let tables of the home stand in for what is served; what has no key to be kept by goes.
+    """Replace serves by tables of the home; a serve without a key is left out.
 
-    Of an alert, the outbox stays, and nobody is told.
+    An alert keeps its outbox, and sends nothing.
     """
     kept = (_kept(graph, dataset) for dataset in graph.declared)
-    return Graph(graph.app, tuple(dataset for dataset in kept if dataset is not None))
+    whole = tuple(dataset for dataset in kept if dataset is not None)
+    return Graph(graph.app, whole, keep_versions=graph.keep_versions)
 
 
 def _kept(graph: Graph, dataset: Dataset) -> Dataset | None:
@@ -32,10 +33,10 @@ def _kept(graph: Graph, dataset: Dataset) -> Dataset | None:
 def _as_table(graph: Graph, serve: Serve) -> Table | None:
     mode = serve.mode or "append"
     inputs = [graph.datasets[name] for name in stored_inputs(graph, serve.name)]
-    if any(isinstance(i, Table) and i.mode != "append" for i in inputs):
-        # What stores are told of changes adds up to the whole answer.
+    if any(i.is_changing for i in inputs):
+        # The changes that a store receives add up to the whole answer.
         mode = "complete"
-    keys = (named(getattr(sink, "key", None) or ()) for sink in serve.to)
+    keys = (as_names(getattr(sink, "key", None) or ()) for sink in serve.to)
     key = next((key for key in keys if key), ()) if mode == "update" else ()
     if mode == "update" and not key:
         return None

@@ -20,7 +20,7 @@ class Transcript:
 
     @property
     def happened(self) -> Counter[str]:
-        """How often what was done; a crash counts by its point."""
+        """How often each call was made; crashes are counted by their point."""
         return Counter(_kind(call) for call in self._calls)
 
     def sent(self, source: str, records: Sequence[str], columns: Mapping[str, Any]) -> None:
@@ -37,7 +37,7 @@ class Transcript:
         self._calls[-1] = call
 
     def as_test(self) -> str:
-        """Give the text of a test that does the same."""
+        """Return the text of a test that does the same."""
         lines = "\n".join(f"        s.{call}" for call in self._calls)
         return f"def test_counterexample(stream):\n    with stream(app{self._now}) as s:\n{lines}"
 

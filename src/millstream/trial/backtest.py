@@ -15,9 +15,10 @@ from millstream.build.inputs import Snapshots
 from millstream.errors import closest, fault, listed
 from millstream.lake.frontier import NOTHING_YET, least, watermark_ms
 from millstream.lake.log import facts_of
-from millstream.lake.table import rows_let_in
+from millstream.lake.table import accepted_rows
 from millstream.model.dataset import Source, Table, View
 from millstream.operators.build_context import BuildOptions, of_watermark
+from millstream.operators.columns import quoted
 from millstream.spark.nodes import has_windows
 from millstream.trial.batch import is_beyond
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 PERIODS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 _FEW = 3
-"""Of so few days an hour tells more, and of so few hours a minute."""
+"""For so few days rows are counted by the hour, and for so few hours by the minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Backtest:
     """The last rows."""
 
 
-class History:
+class LandedHistory:
     """What is landed of the sources of an app, and what its answers are over it."""
 
     def __init__(self, graph: Graph, spark: SparkSession, home: Home) -> None:
@@ -65,7 +66,7 @@ class History:
         """Run an answer over history, as far as the stream is complete by now.
 
         Args:
-            name: A table, a view, or anything else that is made from sources.
+            name: A table, a view, or anything else that is computed from sources.
             rows: How many of the last rows to show.
             by: The column whose time to count by; else the event time, a window, or the first.
             per: The period to count by; else what suits the length of the history.
@@ -99,14 +100,14 @@ class History:
         )
 
     def _sources(self, name: str) -> tuple[Source, ...]:
-        """Give the sources of an answer, all of which must have landed something."""
+        """Return the sources of an answer, all of which must have landed something."""
         graph = self._graph
         if name not in graph.datasets:
             known = graph.datasets
             raise fault(
                 "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
             )
-        if isinstance(graph.datasets[name], Source):
+        if graph.datasets[name].kind == "source":
             raise fault("NOTHING_TO_BACKTEST", name=name, answers=listed(graph.downstream(name)))
         sources = tuple(s for s in graph.sources if s.name in graph.upstream(name))
         for source in sources:
@@ -117,24 +118,26 @@ class History:
         return sources
 
     def _complete_us(self, sources: Sequence[Source]) -> float:
-        """Return up to when rows are complete, so that nothing is answered before its time."""
-        told = least(facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time)
-        if told is None:
+        """Return up to when rows are complete, so that nothing is computed too early."""
+        frontier = least(
+            facts_of(self._home.table(s.name)).frontier for s in sources if s.event_time
+        )
+        if frontier is None:
             return math.inf
-        return of_watermark(0 if told == NOTHING_YET else watermark_ms(told))
+        return of_watermark(0 if frontier == NOTHING_YET else watermark_ms(frontier))
 
     def _span(self, sources: Sequence[Source]) -> tuple[datetime | None, datetime | None]:
-        """Say when the first and the last event was."""
+        """Return the times of the first and the last event."""
         ends: list[datetime] = []
         for source in sources:
             if source.event_time:
-                time, rows = F.col(source.event_time), self._landed(source.name)
+                time, rows = quoted(source.event_time), self._landed(source.name)
                 [row] = rows.agg(F.min(time), F.max(time)).toArrow().to_pylist()
                 ends += [moment.astimezone(UTC) for moment in row.values() if moment]
         return (min(ends), max(ends)) if ends else (None, None)
 
     def _computed(self, name: str, options: BuildOptions) -> tuple[DataFrame, int]:
-        """Return what a reader of a dataset is given, and by how much it is behind."""
+        """Return the rows that a reader of a dataset sees, and by how much they are behind."""
         dataset, behind_us = self._graph.datasets[name], [0]
         if isinstance(dataset, Source):
             return self._landed(name), 0
@@ -148,11 +151,13 @@ class History:
         frame, behind = built.frame, max(*behind_us, built.behind_us)
         if isinstance(dataset, View) or dataset.mode in ("append", None):
             frame = _closed(frame, options.complete_us, behind)
-        return (rows_let_in(frame, dataset.expect) if isinstance(dataset, Table) else frame), behind
+        return (
+            accepted_rows(frame, dataset.expect) if isinstance(dataset, Table) else frame
+        ), behind
 
 
 def _closed(frame: DataFrame, complete_us: float, behind_us: int) -> DataFrame:
-    """Leave out windows that a stream still keeps open, as far as rows say which they are of."""
+    """Leave out rows of windows that a stream still keeps open, where rows have their window."""
     if complete_us == math.inf or not has_windows(frame):
         return frame
     if complete_us == -math.inf:
@@ -181,7 +186,7 @@ def time_column(
     """Choose the column whose time rows are counted by; None if there is none to choose from.
 
     Raises:
-        BACKTEST_TIME: The one that is asked for is none.
+        BACKTEST_TIME: The column that is asked for is not a time.
     """
     windows = [f.name for f in schema.fields if _is_window(f.dataType)]
     times = [f.name for f in schema.fields if isinstance(f.dataType, TimestampType)]
@@ -203,5 +208,5 @@ def _is_window(kind: object) -> bool:
 
 def _time(frame: DataFrame, column: str) -> Column:
     if _is_window(frame.schema[column].dataType):
-        return F.col(f"`{column}`.end")
-    return F.col(f"`{column}`")
+        return quoted(column)["end"]
+    return quoted(column)

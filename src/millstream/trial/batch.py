@@ -17,31 +17,35 @@ from pyspark.sql.types import (
 )
 
 from millstream.build.build import build
-from millstream.build.checks import table_faults
+from millstream.build.checks import BuiltAnswer, DeployedHome, answer_faults
 from millstream.build.inputs import Snapshots
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import fault, raise_faults
 from millstream.lake.lease import Lease
-from millstream.lake.table import open_table_sink, rows_let_in
+from millstream.lake.table import RULES, accepted_rows, open_table_sink, quarantined_rows
 from millstream.lake.travel import read_table
-from millstream.model.dataset import Source, Table
+from millstream.model.dataset import Table
+from millstream.model.state import RAISED, ROW
 from millstream.operators.build_context import BuildOptions, of_watermark
+from millstream.operators.columns import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from millstream.build.build import Built
     from millstream.lake.home import Home
     from millstream.model.graph import Graph
 
 _KEYED = "transformWithStateInPandasExec"
-"""Keyed state in Python: patterns and the like."""
+"""Keyed state in Python: patterns and other operators."""
 
 _JOIN = "symmetricHashJoin"
 
 _HOLDING_BACK = ("stateStoreSave", "sessionWindowStateStoreSaveExec", _JOIN, _KEYED)
-"""Operators that give an append answer only when the watermark passes."""
+"""Operators that in append mode emit rows only when the watermark passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class BatchTable:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the stream's table stands to the batch answer."""
+    """How the stream's table compares with the batch answer."""
 
     name: str
     equal: int
@@ -94,11 +98,17 @@ def run_batch(graph: Graph, spark: SparkSession, home: Home, into: Home) -> tupl
 def compare(
     graph: Graph, spark: SparkSession, home: Home, computed: Home
 ) -> tuple[Comparison, ...]:
-    """Compare the stream's tables in `home` with batch answers, row by row."""
+    """Compare the stream's tables in `home`, and their quarantines, with batch answers."""
     settled = Settled(
         graph, home, _LandedAndComputed(graph, spark, home, computed), Snapshots(graph, spark, home)
     )
-    return tuple(_compare(spark, table, home, settled) for table in graph.tables)
+    compared = []
+    for table in graph.tables:
+        built = settled.rebuilt(table)
+        compared.append(_compare(spark, table, home, settled, built))
+        if home.quarantine(table.name).name in (*home.tables, *computed.tables):
+            compared.append(_compare_quarantine(spark, table, (home, computed), settled, built))
+    return tuple(compared)
 
 
 class _LandedAndComputed:
@@ -110,15 +120,15 @@ class _LandedAndComputed:
         self._computed = Snapshots(graph, spark, into)
 
     def __call__(self, name: str) -> DataFrame:
-        is_source = isinstance(self._graph.datasets[name], Source)
+        is_source = self._graph.datasets[name].kind == "source"
         return self._landed(name) if is_source else self._computed(name)
 
 
 class Settled:
     """Batch answers as far as the stream can have them by now.
 
-    Whoever reads a table that holds rows back is compared with the answer over the rows it has
-    given; those it still holds are not missing further down either.
+    A table that reads one which holds rows back is compared with the answer over the rows that
+    were emitted: rows still held back are not missing further down either.
     """
 
     def __init__(
@@ -133,33 +143,47 @@ class Settled:
         """How far the answers of tables are behind their watermarks."""
 
     def __call__(self, name: str) -> DataFrame:
-        """What a reader is given."""
+        """Return the rows that a reader sees."""
         dataset = self._graph.datasets[name]
         if not isinstance(dataset, Table):
             return self._stored(name)
         return self._streamed(name) if holds_back(dataset, self._home) else self.answer(dataset)
 
-    def answer(self, table: Table) -> DataFrame:
+    def answer(self, table: Table, built: Built | None = None) -> DataFrame:
         """What a table should hold, but for the rows it holds back itself."""
+        built = built or self.rebuilt(table)
+        return accepted_rows(built.frame, table.expect) if built else self._stored(table.name)
+
+    def rebuilt(self, table: Table, aside: Path | None = None) -> Built | None:
+        """Build an answer over the rows that were emitted, before its rules apply.
+
+        None if no row is held back further up: then the answer over all rows is the one.
+
+        Args:
+            table: Whose answer.
+            aside: The folder for rows that functions raise on.
+        """
         log = CheckpointLog(self._home.checkpoint(table.name))
         if {_KEYED, _JOIN} & {*log.operators}:
-            # When a pattern, or a row without a partner, is final, the row does not tell; the
-            # answer up to the watermark does.
-            options = BuildOptions(complete_us=of_watermark(log.watermark_ms))
+            # A row does not show when a pattern, or a row without a partner, is final; the answer
+            # up to the watermark does.
+            options = BuildOptions(aside=aside, complete_us=of_watermark(log.watermark_ms))
             built = build(self._graph, table.name, self, options)
             self.behind_us[table.name] = built.behind_us
-            return rows_let_in(built.frame, table.expect)
+            return built
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
-            return rows_let_in(build(self._graph, table.name, self).frame, table.expect)
-        return self._stored(table.name)
+            return build(self._graph, table.name, self, BuildOptions(aside=aside))
+        return None
 
 
 def _compute(
     graph: Graph, table: Table, read: _LandedAndComputed, into: Home, epoch: int
 ) -> BatchTable:
     built = build(graph, table.name, read, BuildOptions(aside=into.aside(table.name)))
-    raise_faults(tuple(table_faults(table, built.frame)))
+    raise_faults(
+        tuple(answer_faults(BuiltAnswer(graph, table, built, deployed=DeployedHome.of(into))))
+    )
     sink = open_table_sink(table, built.frame, into, epoch=epoch, may_raise=built.may_raise)
     batch = sink.facts.batch + 1
     sink.commit(sink.stage(built.frame, batch), batch, "batch")
@@ -168,22 +192,75 @@ def _compute(
 
 
 def holds_back(table: Table, home: Home) -> bool:
-    """Whether a table gives a row only when the watermark has passed it."""
+    """Whether a table emits a row only when the watermark has passed it."""
     operators = CheckpointLog(home.checkpoint(table.name)).operators
     return table.mode == "append" and not set(_HOLDING_BACK).isdisjoint(operators)
 
 
-def _compare(spark: SparkSession, table: Table, home: Home, settled: Settled) -> Comparison:
-    wanted = settled.answer(table)
-    held = read_table(spark, home, table.name).select(wanted.columns)
-    wanted, held = _comparable(wanted), _comparable(held)
-    lacking, extra = wanted.exceptAll(held).cache(), held.exceptAll(wanted).count()
+def _compare(
+    spark: SparkSession, table: Table, home: Home, settled: Settled, built: Built | None
+) -> Comparison:
+    wanted = settled.answer(table, built)
+    stored = read_table(spark, home, table.name).select(*map(quoted, wanted.columns))
+    wanted, stored = _comparable(wanted), _comparable(stored)
+    lacking, extra = wanted.exceptAll(stored).cache(), stored.exceptAll(wanted).count()
     missing, waiting = lacking.count(), 0
     if missing and holds_back(table, home):
         behind_us = settled.behind_us.get(table.name, 0)
         waiting = lacking.where(is_open(lacking, table, home, behind_us)).count()
     lacking.unpersist()
-    return Comparison(table.name, held.count() - extra, missing - waiting, extra, waiting)
+    return Comparison(table.name, stored.count() - extra, missing - waiting, extra, waiting)
+
+
+def _compare_quarantine(
+    spark: SparkSession,
+    table: Table,
+    homes: tuple[Home, Home],
+    settled: Settled,
+    built: Built | None,
+) -> Comparison:
+    """Compare the quarantine of the stream with that of the batch, without tracebacks.
+
+    An update table has more in it than the batch: every answer of a key that broke a rule, also if
+    a later one did not.
+    """
+    home, _ = homes
+    streamed, batch = (_quarantine(spark, each, table) for each in homes)
+    raised = F.col(ROW).isNotNull()
+    if built is not None:
+        held = quarantined_rows(built.frame, table.expect).withColumn(
+            ROW, F.lit(None).cast("string")
+        )
+        if table.mode == "append":
+            batch = held.unionByName(batch.where(raised).select(held.columns))
+        else:
+            # What functions raise on may change with the rows that are still held back.
+            batch, streamed = held, streamed.where(~raised)
+    wanted, stored = _comparable(batch), _comparable(streamed.select(batch.columns))
+    name = home.quarantine(table.name).name
+    if table.mode == "update":
+        missing = wanted.subtract(stored).count()
+        return Comparison(name, wanted.distinct().count() - missing, missing, extra=0, waiting=0)
+    lacking, extra = wanted.exceptAll(stored).cache(), stored.exceptAll(wanted).count()
+    missing, waiting = lacking.count(), 0
+    if missing and (built is not None or holds_back(table, home)):
+        behind_us = settled.behind_us.get(table.name, 0)
+        waiting = lacking.where(raised | is_open(lacking, table, home, behind_us)).count()
+    lacking.unpersist()
+    return Comparison(name, stored.count() - extra, missing - waiting, extra, waiting)
+
+
+def _quarantine(spark: SparkSession, home: Home, table: Table) -> DataFrame:
+    """Read a quarantine, without tracebacks; one that is not there has no rows."""
+    name = home.quarantine(table.name).name
+    if name in home.tables:
+        rows = read_table(spark, home, name)
+    else:
+        rows = read_table(spark, home, table.name).where(F.lit(False))
+        rows = rows.withColumn(RULES, F.array().cast("array<string>"))
+    if ROW not in rows.columns:
+        rows = rows.withColumn(ROW, F.lit(None).cast("string"))
+    return rows.drop(RAISED)
 
 
 def is_open(rows: DataFrame, table: Table, home: Home, behind_us: int = 0) -> Column:
@@ -198,16 +275,16 @@ def is_beyond(rows: DataFrame, passed_us: int, *, if_unknown: bool) -> Column:
     """Whether a row has the end of a window, or a time, after a moment.
 
     Args:
-        rows: Of which each is asked.
+        rows: The rows to judge.
         passed_us: The moment, in microseconds.
-        if_unknown: What is said of rows that have no time.
+        if_unknown: The answer for rows that have no time.
     """
     moments = []
     for field in rows.schema.fields:
         if isinstance(field.dataType, StructType) and "end" in field.dataType.names:
-            moments.append(F.col(f"`{field.name}`.end"))
+            moments.append(quoted(field.name)["end"])
         elif isinstance(field.dataType, TimestampType):
-            moments.append(F.col(f"`{field.name}`"))
+            moments.append(quoted(field.name))
     passed = F.timestamp_micros(F.lit(passed_us))
     still = [F.coalesce(moment > passed, F.lit(False)) for moment in moments]
     return F.greatest(*still, F.lit(False)) if still else F.lit(if_unknown)
@@ -215,13 +292,13 @@ def is_beyond(rows: DataFrame, passed_us: int, *, if_unknown: bool) -> Column:
 
 def _comparable(rows: DataFrame) -> DataFrame:
     return rows.select(
-        *(_exact(F.col(f"`{f.name}`"), f.dataType).alias(f.name) for f in rows.schema.fields)
+        *(_exact(quoted(f.name), f.dataType).alias(f.name) for f in rows.schema.fields)
     )
 
 
 def _exact(column: Column, kind: DataType) -> Column:
     # The last digits of a floating sum depend on the order of addition. A mean of decimals may lie
-    # just between two roundings, 0.5 % of them did; times pi it does not.
+    # just between two roundings, as 0.5 % of them did; multiplied by pi it does not.
     if isinstance(kind, DoubleType | FloatType):
         return F.format_string("%.9e", column.cast("double") * F.pi())
     if isinstance(kind, MapType | ArrayType):

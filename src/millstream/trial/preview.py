@@ -10,14 +10,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions as F
 
 from millstream.build.build import build
-from millstream.build.checks import rule_faults, table_faults
+from millstream.build.checks import BuiltAnswer, answer_faults, source_faults
 from millstream.build.failure import explain
 from millstream.errors import raise_faults
-from millstream.lake.table import rows_let_in
-from millstream.landing.land import Landing
-from millstream.model.dataset import Source, Table
+from millstream.lake.table import accepted_rows
+from millstream.model.dataset import Source, Table, View
 from millstream.operators.build_context import BuildOptions
-from millstream.trial.sample import Bounds, Sample, hold, take_sample
+from millstream.trial.sample import Sample, SampleBounds, first_rows, take_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +38,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SampledAnswer:
     """The answer of a dataset over a sample."""
 
     frame: DataFrame
@@ -49,36 +48,38 @@ class Trial:
     broken: tuple[Broken, ...]
 
 
-def try_out(graph: Graph, name: str, spark: SparkSession, home: Home, bounds: Bounds) -> Trial:
-    """Answer a dataset over a sample of what it is made from.
+def try_out(
+    graph: Graph, name: str, spark: SparkSession, home: Home, bounds: SampleBounds
+) -> SampledAnswer:
+    """Compute a dataset over a sample of its sources.
 
     Raises:
         MillstreamError: A source cannot be sampled, a function raised, or Spark refuses a query.
     """
-    # What SQL datasets name in the session must not be seen, nor forgotten, by anyone else's.
+    # Views that SQL datasets create in the session must not meet those of other queries.
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    stage = _Stage(graph, session, home, bounds)
+    inputs = _SampledInputs(graph, session, home, bounds)
     dataset = graph.datasets[name]
     try:
-        frame = stage.rows(name)
-        shown = hold(frame, bounds.rows + 1)
-        broken = tuple(stage.broken())
+        frame = inputs.rows(name)
+        shown = first_rows(frame, bounds.rows + 1)
+        broken = tuple(inputs.broken())
     except (PySparkException, Py4JError) as error:
         raise explain(error, query=name, at=dataset.at, home=home) from error
-    return Trial(frame, shown, tuple(stage.samples.values()), broken)
+    return SampledAnswer(frame, shown, tuple(inputs.samples.values()), broken)
 
 
-class _Stage:
-    """What readers are given: samples of sources, and answers over those."""
+class _SampledInputs:
+    """Samples of sources, and answers over those, as the inputs of datasets."""
 
-    def __init__(self, graph: Graph, spark: SparkSession, home: Home, bounds: Bounds) -> None:
+    def __init__(self, graph: Graph, spark: SparkSession, home: Home, bounds: SampleBounds) -> None:
         self._graph, self._spark, self._home, self._bounds = graph, spark, home, bounds
         self._frames: dict[str, DataFrame] = {}
         self._answers: list[tuple[Table, DataFrame]] = []
         self.samples: dict[str, Sample] = {}
 
     def rows(self, name: str) -> DataFrame:
-        """Give what a reader of a dataset is given."""
+        """Return the rows that a reader of a dataset sees."""
         if name not in self._frames:
             self._frames[name] = self._make(name)
         return self._frames[name]
@@ -86,25 +87,25 @@ class _Stage:
     def broken(self) -> Iterator[Broken]:
         """Count the rows that break a rule of a table."""
         for table, frame in self._answers:
-            rules, fate = table.expect.rules, table.expect.on_violation
+            rules, on_violation = table.expect.rules, table.expect.on_violation
             met = (F.coalesce(F.expr(rule), F.lit(False)) for rule in rules.values())
             counts = frame.agg(*(F.count_if(~each) for each in met)).first() if rules else None
             for rule, rows in zip(rules, counts or (), strict=True):
                 if rows:
-                    yield Broken(table.name, rule, rows, fate)
+                    yield Broken(table.name, rule, rows, on_violation)
 
     def _make(self, name: str) -> DataFrame:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
-            columns = Landing.of(dataset).schema.to_ddl()
-            empty = self._spark.createDataFrame([], columns)
-            raise_faults(tuple(rule_faults(dataset, empty)))
+            raise_faults(tuple(source_faults(dataset, self._spark)))
             sample = take_sample(dataset, self._spark, self._home, self._bounds)
             self.samples[name] = sample
             return sample.rows
-        frame = build(self._graph, name, self.rows, BuildOptions(stops_if_raised=True)).frame
+        built = build(self._graph, name, self.rows, BuildOptions(stops_if_raised=True))
+        if isinstance(dataset, View):
+            return built.frame
+        raise_faults(tuple(answer_faults(BuiltAnswer(self._graph, dataset, built))))
         if not isinstance(dataset, Table):
-            return frame
-        raise_faults(tuple(table_faults(dataset, frame)))
-        self._answers.append((dataset, frame))
-        return rows_let_in(frame, dataset.expect)
+            return built.frame
+        self._answers.append((dataset, built.frame))
+        return accepted_rows(built.frame, dataset.expect)

@@ -16,11 +16,12 @@ from pyspark.sql.types import StructType
 
 from millstream.errors import fault
 from millstream.lake.delta import facts_of
-from millstream.landing.decode import NO_RECORD
+from millstream.landing.decode import BLANK, NO_RECORD
 from millstream.landing.land import Landing
 from millstream.landing.landed import landed_rows
 from millstream.landing.verdict import Moment
 from millstream.model.dataset import VERDICTS, Receiving, Sampled
+from millstream.operators.columns import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,8 @@ _WITHIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """A row that no reader is given, and why."""
+class RejectedRow:
+    """A row that readers do not see, and why."""
 
     verdict: str
     reason: str
@@ -57,15 +58,15 @@ class Sample:
     rows: DataFrame
     """Those that are ok."""
     taken: int
-    """How many that are; or of what was read now, how many records that was."""
+    """How many rows are ok; of records that were read now, how many were read."""
     verdicts: Mapping[str, int]
-    """How many rows there are of each; of what has landed, over all of it."""
-    aside: tuple[Aside, ...]
+    """How many rows have each verdict; of landed rows, over all of them."""
+    aside: tuple[RejectedRow, ...]
     """The first few that are not ok."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SampleBounds:
     """How much is looked at."""
 
     rows: int
@@ -85,32 +86,32 @@ class Bounds:
                 )
 
 
-def take_sample(source: Source, spark: SparkSession, home: Home, bounds: Bounds) -> Sample:
-    """Take some rows of a source; nothing is kept of it, and nothing is acknowledged.
+def take_sample(source: Source, spark: SparkSession, home: Home, bounds: SampleBounds) -> Sample:
+    """Read some rows of a source; nothing is stored or acknowledged.
 
     Raises:
-        NOT_SAMPLED: Its records can be had only once, and none has landed.
+        NOT_SAMPLED: Its records can be read only once, and none has landed.
         MillstreamError: It cannot be reached.
     """
     landed = None if bounds.fresh else _landed(source, spark, home, bounds)
     return landed or _judged(source, spark, bounds)
 
 
-def hold(rows: DataFrame, most: int) -> DataFrame:
-    """Read the first rows, as few partitions as that takes, and keep them in the driver."""
+def first_rows(rows: DataFrame, most: int) -> DataFrame:
+    """Read the first rows, from as few partitions as needed, into the driver."""
     spark, frame = rows.sparkSession, rows._jdf
-    held = spark._jsparkSession.createDataFrame(frame.takeAsList(most), frame.schema())
-    return DataFrame(held, spark)
+    local = spark._jsparkSession.createDataFrame(frame.takeAsList(most), frame.schema())
+    return DataFrame(local, spark)
 
 
-def _landed(source: Source, spark: SparkSession, home: Home, bounds: Bounds) -> Sample | None:
-    """Give what has landed, unless that is nothing, or was declared with other columns."""
+def _landed(source: Source, spark: SparkSession, home: Home, bounds: SampleBounds) -> Sample | None:
+    """Return a sample of what has landed; None if nothing has, or with other columns."""
     path, landing = home.table(source.name), Landing.of(source)
     if source.live or source.name not in home.tables:
         return None
     totals = facts_of(path).totals
-    held = DeltaTable(str(path)).schema().to_json()
-    if not totals.get("input") or not _types(landing.table_schema) <= _types(held):
+    stored = DeltaTable(str(path)).schema().to_json()
+    if not totals.get("input") or not _types(landing.table_schema) <= _types(stored):
         return None
     verdicts = {verdict: totals[verdict] for verdict in VERDICTS if totals.get(verdict)}
     rows = landed_rows(path, landing.schema.names, most=bounds.sample, right=True)
@@ -122,7 +123,7 @@ def _landed(source: Source, spark: SparkSession, home: Home, bounds: Bounds) -> 
         rows=spark.createDataFrame(rows, landing.schema.with_nulls().to_ddl()),
         taken=rows.num_rows,
         verdicts=verdicts,
-        aside=tuple(map(_aside, aside.to_pylist())),
+        aside=tuple(map(_rejected, aside.to_pylist())),
     )
 
 
@@ -131,23 +132,23 @@ def _types(schema: str) -> set[tuple[str, str]]:
     return {(field.name, field.dataType.simpleString()) for field in fields}
 
 
-def _judged(source: Source, spark: SparkSession, bounds: Bounds) -> Sample:
+def _judged(source: Source, spark: SparkSession, bounds: SampleBounds) -> Sample:
     landing = Landing.of(source)
-    # Lines are counted, and a header told, within a partition.
+    # Lines are counted, and a header is recognized, within a partition.
     raw = _raw(source, spark, bounds.sample).coalesce(1)
     moment = Moment(0, time.time_ns() // 1000)
-    judged = landing.judge(raw, moment).where(F.col("_verdict") != NO_RECORD)
-    held = hold(judged, bounds.sample)
-    marks = held.select(*_MARKS).collect()
+    judged = landing.judge(raw, moment).where(~F.col("_verdict").isin(NO_RECORD, BLANK))
+    sampled = first_rows(judged, bounds.sample)
+    marks = sampled.select(*_MARKS).collect()
     counted = Counter(row["_verdict"] for row in marks)
     return Sample(
         source.name,
         type(source.connector).__name__,
         is_landed=False,
-        rows=held.where("_verdict = 'ok'").select(*landing.schema.names),
+        rows=sampled.where("_verdict = 'ok'").select(*map(quoted, landing.schema.names)),
         taken=len(marks),
         verdicts={verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]},
-        aside=tuple(_aside(row) for row in marks if row["_verdict"] != "ok")[: bounds.aside],
+        aside=tuple(_rejected(row) for row in marks if row["_verdict"] != "ok")[: bounds.aside],
     )
 
 
@@ -159,22 +160,22 @@ def _raw(source: Source, spark: SparkSession, records: int) -> DataFrame:
         )
     connector.reach(spark, source.name, source.connector_at)
     if isinstance(connector, Sampled):
-        return hold(connector.sample(spark, records), records)
+        return first_rows(connector.sample(spark, records), records)
     with tempfile.TemporaryDirectory(prefix="millstream-sample-") as nowhere:
         place = Path(nowhere)
         return _first(connector.read(spark, place / source.name), records, place / "checkpoint")
 
 
 def _first(stream: DataFrame, records: int, checkpoint: Path) -> DataFrame:
-    """Give the records that a stream begins with."""
-    taken = [stream.sparkSession.createDataFrame([], stream.schema)]
+    """Return the first records of a stream."""
+    batches = [stream.sparkSession.createDataFrame([], stream.schema)]
     lacking = records
 
     def take(batch: DataFrame, _: int) -> None:
         nonlocal lacking
         if lacking:
-            taken.append(hold(batch, lacking))
-            lacking -= taken[-1].count()
+            batches.append(first_rows(batch, lacking))
+            lacking -= batches[-1].count()
 
     writer = stream.writeStream.foreachBatch(take).trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(checkpoint)).start()
@@ -184,7 +185,7 @@ def _first(stream: DataFrame, records: int, checkpoint: Path) -> DataFrame:
     if failure := query.exception():
         raise failure
     query.stop()
-    return taken[0] if len(taken) == 1 else _together(taken)
+    return batches[0] if len(batches) == 1 else _together(batches)
 
 
 def _together(frames: list[DataFrame]) -> DataFrame:
@@ -194,7 +195,7 @@ def _together(frames: list[DataFrame]) -> DataFrame:
     return whole
 
 
-def _aside(row: Any) -> Aside:
+def _rejected(row: Any) -> RejectedRow:
     position = "" if row["_position"] is None else f":{row['_position']}"
     raw = bytes(row["_raw"]).decode(errors="replace") if row["_raw"] is not None else None
-    return Aside(row["_verdict"], row["_reason"], f"{row['_origin'] or ''}{position}", raw)
+    return RejectedRow(row["_verdict"], row["_reason"], f"{row['_origin'] or ''}{position}", raw)

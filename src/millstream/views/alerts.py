@@ -1,4 +1,4 @@
-"""Alerts: which were told to whom, which wait, and which are put aside."""
+"""The alerts of a home: which were delivered, which are pending and which are dead."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from millstream.alert.deliveries import STATES, Deliveries, Silence
+from millstream.alert.objectives import OBJECTIVES, OBJECTIVES_KEY
 from millstream.errors import closest, fault, listed
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """How a notice stands with one destination."""
+    """The delivery of a notice to one destination."""
 
     id: str
     alert: str
@@ -37,7 +38,7 @@ class DeliveryView:
     """When it is tried again, if it is pending."""
     done_at: datetime | None
     reason: str
-    """Why it was not told when it was last tried."""
+    """Why the last attempt failed."""
     repeats: int
     """How many more rows the cooldown has kept back."""
 
@@ -64,7 +65,7 @@ class DeliveryView:
 
 @dataclass(frozen=True, slots=True)
 class SilenceView:
-    """What nobody is told of, and until when."""
+    """Which alerts are not sent, and until when."""
 
     alert: str | None
     key: Mapping[str, str]
@@ -86,20 +87,24 @@ class AlertsView:
     silences: tuple[SilenceView, ...]
     deliveries: tuple[DeliveryView, ...]
     """The newest first."""
+    left_out: int = 0
+    """How many more there are."""
 
     @staticmethod
-    def of(home: Home, *, alert: str | None, state: str | None, limit: int) -> AlertsView:
-        """Look at the alerts of a home."""
+    def of(home: Home, *, alert: str | None, state: str | None, limit: int | None) -> AlertsView:
+        """Read the alerts of a home; all of them, or the newest."""
         deliveries = Deliveries.existing(home.alerts)
         if deliveries is None:
             return AlertsView(str(home.path), dict.fromkeys(STATES, 0), (), ())
         try:
-            listed = deliveries.listed(alert=alert, state=state, limit=limit)
+            listed = tuple(deliveries.listed(alert=alert, state=state, limit=limit))
+            counts = deliveries.counts(alert)
             return AlertsView(
                 str(home.path),
-                deliveries.counts(alert),
+                counts,
                 tuple(map(SilenceView.of, deliveries.silences(time.time()))),
                 tuple(map(DeliveryView.of, listed)),
+                (counts[state] if state else sum(counts.values())) - len(listed),
             )
         finally:
             deliveries.close()
@@ -114,10 +119,10 @@ class RetryView:
 
 
 def retry(home: Home, *, alert: str | None, id_: str) -> RetryView:
-    """Have what is dead or silenced told after all.
+    """Send dead and silenced notices again.
 
     Raises:
-        UNKNOWN_NOTICE: An id is given, and there is no such notice.
+        UNKNOWN_NOTICE: There is no notice with this id.
     """
     deliveries = Deliveries.existing(home.alerts)
     found = deliveries.retry(alert=alert, id_=id_) if deliveries else 0
@@ -129,34 +134,35 @@ def retry(home: Home, *, alert: str | None, id_: str) -> RetryView:
 
 
 def silence(home: Home, *, alert: str | None, key: Mapping[str, str], for_s: float) -> SilenceView:
-    """Have nobody told for so long from now on; for no time, have them told again."""
-    said = Silence(alert or "", key, time.time() + for_s)
+    """Stop sending alerts for this long from now on; 0 sends them again."""
+    created = Silence(alert or "", key, time.time() + for_s)
     deliveries = Deliveries(home.alerts)
-    deliveries.silence(said)
+    deliveries.silence(created)
     deliveries.close()
-    return SilenceView.of(said)
+    return SilenceView.of(created)
 
 
-def hold_to_alerts(graph: Graph | None, alert: str | None) -> None:
-    """Make sure that an app has an alert of a name.
+def check_alert(graph: Graph | None, alert: str | None) -> None:
+    """Check that an app has an alert of this name.
 
     Raises:
         UNKNOWN_ALERT: It has not.
     """
-    names = [each.name for each in graph.alerts] if graph else []
+    names = list(_keys(graph)) if graph else []
     if alert is not None and graph is not None and alert not in names:
         raise fault("UNKNOWN_ALERT", name=alert, nearest=closest(alert, names), known=listed(names))
 
 
-def hold_to_keys(graph: Graph | None, alert: str | None, key: Mapping[str, str]) -> None:
-    """Make sure that alerts are known by the columns that a silence names.
+def check_key_columns(graph: Graph | None, alert: str | None, key: Mapping[str, str]) -> None:
+    """Check that the columns of a silence are columns of an alert's key.
 
     Raises:
-        ARGUMENT_REFUSED: None of them is known by such a column.
+        ARGUMENT_REFUSED: No alert has such a column in its key.
     """
     if graph is None:
         return
-    known = sorted({c for each in graph.alerts if alert in (None, each.name) for c in each.key})
+    keys = _keys(graph).items()
+    known = sorted({column for name, key in keys if alert in (None, name) for column in key})
     for name, value in key.items():
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1)
@@ -165,6 +171,12 @@ def hold_to_keys(graph: Graph | None, alert: str | None, key: Mapping[str, str])
             raise fault(
                 "ARGUMENT_REFUSED", option="--key", value=f"{name}={value}", expected=expected
             )
+
+
+def _keys(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Return the columns that each alert is about; notices of objectives are like an alert's."""
+    keys = {alert.name: alert.key for alert in graph.alerts}
+    return {**keys, OBJECTIVES: OBJECTIVES_KEY} if graph.notify else keys
 
 
 def _moment(seconds: float) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.views.shape import AnswerView
+from millstream.views.json_text import AnswerView
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -1,4 +1,4 @@
-"""An app as a graph: its datasets and who reads whom."""
+"""An app as a graph: its datasets and what each reads."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class NodeView:
         ends = (source.connector,) if source else leaving.to if leaving else ()
         return NodeView(
             dataset.name,
-            type(dataset).__name__.lower(),
+            dataset.kind,
             connector=", ".join(type(end).__name__.lower() for end in ends) or None,
-            live=bool(source and source.live),
+            live=dataset.live,
             mode=serve.mode if serve else table.mode if table and not leaving else None,
             key=table.key if table else (),
             trigger=None if isinstance(dataset, View) else graph.trigger_of(dataset),
@@ -90,7 +90,7 @@ class GraphView:
 
     @property
     def edges(self) -> Iterator[tuple[str, str]]:
-        """Who is read by whom, among the datasets that are shown."""
+        """What is read by what, among the datasets that are shown."""
         names = {node.name for node in self.datasets}
         for node in self.datasets:
             for read in dict.fromkeys(node.reads):

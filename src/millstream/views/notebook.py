@@ -6,9 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from millstream.errors import relative
+from millstream.observe.history import History
 from millstream.views.drawing import to_html as drawn
 from millstream.views.graph import GraphView
-from millstream.views.live import look
+from millstream.views.history import sparkline
+from millstream.views.overview import OverviewView
+from millstream.views.progress import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +19,10 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.run.application import ApplicationRun
     from millstream.run.supervise import Supervised
-    from millstream.views.live import DatasetView
+    from millstream.views.overview import DatasetOverview
+    from millstream.views.progress import DatasetView
 
-_COLUMNS = ("dataset", "state", "batch", "set aside")
+_COLUMNS = ("dataset", "state", "batch", "in/s", "behind", "last minutes", "set aside")
 
 
 def to_html(
@@ -37,7 +41,10 @@ def to_html(
     """
     parts = [drawn(GraphView.of(graph))]
     if running is not None:
-        rows = "".join(map(_row, look(running.queries, {})))
+        with History.read_only(running.home.history) as history:
+            overview = OverviewView.of(running.home, graph, history)
+        measured = {dataset.name: dataset for dataset in overview.datasets}
+        rows = "".join(_row(v, measured.get(v.name)) for v in look(running.queries, {}))
         parts.append(f"<div>running in {escape(relative(str(running.home.path)))}</div>")
         parts.append(f"<table><tr>{_cells('th', _COLUMNS)}</tr>{rows}</table>")
         faults = (*faults, *_failures(running.queries))
@@ -53,12 +60,18 @@ def _failures(queries: Iterable[Supervised]) -> Iterator[Exception]:
             yield query.error
 
 
-def _row(view: DatasetView) -> str:
+def _row(view: DatasetView, measured: DatasetOverview | None) -> str:
     counts, scope = view.aside
     aside = " · ".join(f"{count} {why}" for why, count in counts.items())
     aside += f" {scope}" * bool(counts)
     batch = str(view.batch) if view.batch >= 0 else ""
-    return f"<tr>{_cells('td', (view.name, view.state, batch, aside))}</tr>"
+    rate = behind = recent = ""
+    if measured is not None:
+        recent = sparkline(measured.recent_input)
+        rate = "" if measured.input_rate is None else f"{measured.input_rate:,.1f}"
+        behind = "" if measured.behind_rows is None else f"{measured.behind_rows:,}"
+    cells = (view.name, view.state, batch, rate, behind, recent, aside)
+    return f"<tr>{_cells('td', cells)}</tr>"
 
 
 def _cells(tag: str, texts: Iterable[str]) -> str:

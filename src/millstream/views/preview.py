@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from millstream.trial.preview import Broken, Trial
+    from millstream.trial.preview import Broken, SampledAnswer
     from millstream.trial.sample import Sample
 
 _LONGEST_CELL = 60
@@ -32,7 +32,7 @@ class Preview:
 
     name: str
     frame: DataFrame
-    """All rows over the sample, as a plain DataFrame to go on with."""
+    """All rows over the sample, as a plain DataFrame to continue with."""
     samples: tuple[Sample, ...]
     broken: tuple[Broken, ...]
     """Rules that rows of a table break."""
@@ -40,7 +40,7 @@ class Preview:
     _html: str = field(compare=False)
 
     @staticmethod
-    def of(name: str, trial: Trial, *, rows: int) -> Preview:
+    def of(name: str, trial: SampledAnswer, *, rows: int) -> Preview:
         """Draw a dataset that was tried out."""
         shown: Any = trial.shown._jdf
         vertical = False

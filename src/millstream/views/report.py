@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import catalogue
 from millstream.lake.trouble import read_troubles
-from millstream.model.dataset import Alert
-from millstream.views.shape import FaultView
+from millstream.views.json_text import FaultView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
     from millstream.lake.trouble import Trouble
-    from millstream.model.dataset import Serve
+    from millstream.model.dataset import Alert, Serve
     from millstream.model.graph import Graph
     from millstream.repair.mend import Remedy
     from millstream.settings import Setting
@@ -59,7 +58,7 @@ class AppView:
     @staticmethod
     def of(graph: Graph) -> AppView:
         """Show a graph."""
-        tables = [table for table in graph.tables if not isinstance(table, Alert)]
+        tables = [table for table in graph.tables if table.kind == "table"]
         kinds = (graph.sources, graph.views, tables, graph.alerts, graph.serves)
         return AppView(graph.app, *map(len, kinds))
 
@@ -128,7 +127,7 @@ class CheckpointView:
 
     @property
     def is_sound(self) -> bool:
-        """Whether a run can go on from it."""
+        """Whether a run can continue from it."""
         return all(finding.is_harmless for finding in self.findings)
 
 
@@ -141,7 +140,7 @@ class CheckpointsView:
 
     @property
     def is_sound(self) -> bool:
-        """Whether a run can go on from all of them."""
+        """Whether a run can continue from all of them."""
         return all(checkpoint.is_sound for checkpoint in self.checkpoints)
 
     @staticmethod
@@ -180,7 +179,7 @@ class RepairView:
 
 @dataclass(frozen=True, slots=True)
 class BatchView:
-    """Tables computed as a batch, and how the stream's tables stand to them."""
+    """Tables computed as a batch, and how the stream's tables compare with them."""
 
     into: str | None
     """The home they are kept in, if they are."""

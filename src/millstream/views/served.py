@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError
 from millstream.serve.sink import readable_sinks
-from millstream.views.shape import FaultView
+from millstream.views.json_text import FaultView
 
 if TYPE_CHECKING:
     from millstream.model.graph import Graph
@@ -20,7 +20,7 @@ class KeyView:
 
     name: str
     type: str | None = None
-    """In Spark's word; None while the store does not tell."""
+    """In Spark's word; None while the store does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,11 @@ class ConsoleView:
     app: str
     url: str
     token: str | None
-    """None if it is the environment's, which whoever asks knows."""
+    """None if it comes from the environment, which the caller knows."""
+    look_token: str
+    """Of the link that may be shared: with it, everything is shown and nothing changed."""
+
+    @property
+    def link(self) -> str:
+        """What to open; without the token if it comes from the environment."""
+        return self.url + (f"#{self.token}" if self.token else "")

@@ -1,4 +1,4 @@
-"""How the datasets of a home stand, as its files tell it, whether a driver runs or not."""
+"""The state of the datasets of a home, read from its files, whether a driver runs or not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
-from millstream.lake.lease import holder_of
 from millstream.lake.log import Facts, commits
 from millstream.lake.trouble import read_troubles
-from millstream.model.dataset import Alert, Serve, Source, View
-from millstream.views.live import set_aside
-from millstream.views.shape import FaultView
+from millstream.model.dataset import Serve, Source, View
+from millstream.observe.history import History
+from millstream.views.json_text import FaultView
+from millstream.views.overview import HealthView, OverviewView
+from millstream.views.progress import set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +53,7 @@ class StandingView:
     quiet_since: datetime | None = None
     """Since when no row has come, if the clock moves the frontier of an idle source."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
-    """Rows that were set aside, by why, over all batches."""
+    """Rows that were quarantined, by reason, over all batches."""
     fault: FaultView | None = None
     """What is wrong with it: damage, or why its query did not end well in the last run."""
     trouble: str | None = None
@@ -67,11 +68,11 @@ class StandingView:
 
     @staticmethod
     def of(home: Home, name: str, declared: Source | Table | Serve | None = None) -> StandingView:
-        """Look at one dataset."""
-        is_landing = home.is_landing(name) if declared is None else isinstance(declared, Source)
-        kind = "source" if is_landing else "alert" if isinstance(declared, Alert) else "table"
+        """Read the state of one dataset."""
+        is_landing = home.is_landing(name) if declared is None else declared.kind == "source"
+        kind = declared.kind if declared else "source" if is_landing else "table"
         is_declared = declared is not None
-        if isinstance(declared, Source) and declared.live:
+        if declared is not None and declared.live:
             return StandingView(name, kind, "live", is_declared)
         if isinstance(declared, Serve):
             batch = CheckpointLog(home.checkpoint(name)).committed
@@ -104,16 +105,22 @@ class StandingView:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """A home: who runs it, and how its datasets stand."""
+    """A home: its driver, and the state of its datasets."""
 
     app: str
     home: str
     driver: Holder | None
     datasets: tuple[StandingView, ...]
+    state: str = "ok"
+    """That of the dataset that is worst."""
+    sentence: str = ""
+    """How the app is."""
+    health: Mapping[str, HealthView] = field(default_factory=dict)
+    """How each dataset is."""
 
     @staticmethod
     def of(home: Home, graph: Graph | None, chosen: Iterable[str] | None = None) -> StatusView:
-        """Look at a home.
+        """Read the state of a home.
 
         Args:
             home: Where the app is deployed.
@@ -129,8 +136,17 @@ class StatusView:
             StandingView.of(home, name, declared.get(name)).with_trouble(troubles.get(name))
             for name in wanted
         )
-        app = graph.app if graph else str(home.read_manifest()["app"])
-        return StatusView(app, str(home.path), holder_of(home), datasets)
+        with History.read_only(home.history) as history:
+            overview = OverviewView.of(home, graph, history, chosen=set(wanted))
+        return StatusView(
+            overview.app,
+            overview.home,
+            overview.driver,
+            datasets,
+            overview.state,
+            overview.sentence,
+            {dataset.name: dataset.health for dataset in overview.datasets},
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _IDLE = "10 minutes"
 """What is advised to a source that is quiet."""
 _COMMITS = 20
-"""How many commits of a source tell how fast it is."""
+"""How many commits of a source its speed is computed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class SourceTimeView:
 
     @staticmethod
     def of(home: Home, source: Source) -> SourceTimeView:
-        """Look at a source."""
+        """Read the state of a source."""
         standing = StandingView.of(home, source.name, source)
         if standing.state != "ran":
-            told = list(itertools.islice(commits(home.table(source.name)), 1))
-            facts = told[0].facts if told and not source.live else None
+            last = list(itertools.islice(commits(home.table(source.name)), 1))
+            facts = last[0].facts if last and not source.live else None
             complete_to = moment(facts.frontier) if facts else None
             return SourceTimeView(
                 source.name, standing.state, source.watermark, source.idle, complete_to
@@ -119,7 +119,7 @@ class WhyView:
 
     @staticmethod
     def of(home: Home, graph: Graph, name: str, *, now: datetime | None = None) -> WhyView:
-        """Look at a dataset of an app.
+        """Read the state of a dataset of an app.
 
         Raises:
             UNKNOWN_DATASET: The app declares none of this name.
@@ -154,7 +154,7 @@ class WhyView:
         return WhyView(
             graph.app,
             name,
-            type(dataset).__name__.lower(),
+            dataset.kind,
             dataset.mode if isinstance(dataset, Table) else None,
             state,
             driver,
@@ -172,7 +172,7 @@ class WhyView:
 def slowest(sources: Sequence[SourceTimeView]) -> SourceTimeView | None:
     """Find the source that holds the others back: one of which nothing is complete, or the least.
 
-    What is live holds nobody back that it is known of.
+    A live source is not known to hold anything back.
     """
     landed = [source for source in sources if source.state != "live"]
     first = datetime.min.replace(tzinfo=UTC)
@@ -180,9 +180,9 @@ def slowest(sources: Sequence[SourceTimeView]) -> SourceTimeView | None:
 
 
 def speed_of(batches: Sequence[Commit]) -> float | None:
-    """Say how many seconds of event time pass in a second; the last batch comes first."""
-    told = [(b.at, b.facts.greatest_event_time) for b in batches if b.facts]
-    points = [(at, greatest) for at, greatest in told if greatest is not None]
+    """Return how many seconds of event time pass in a second; the last batch comes first."""
+    seen = [(b.at, b.facts.greatest_event_time) for b in batches if b.facts]
+    points = [(at, greatest) for at, greatest in seen if greatest is not None]
     if len(points) < 2:
         return None
     (last, latest), (first, earliest) = points[0], points[-1]
@@ -191,7 +191,7 @@ def speed_of(batches: Sequence[Commit]) -> float | None:
 
 
 def advised_idle(source: SourceTimeView, now: datetime) -> str | None:
-    """Say what `idle` would help a source that is quiet; None if it is not, or it would not.
+    """Return what `idle` would help a source that is quiet; None if it is not, or it would not.
 
     The clock makes rows late that come longer after their event than `idle` and the watermark
     allow, as history does that is replayed.
@@ -205,13 +205,13 @@ def advised_idle(source: SourceTimeView, now: datetime) -> str | None:
 
 
 def closing_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
-    """Say what makes the next window come: Spark closes it once its watermark is at the end."""
+    """Return what makes the next window come: Spark closes it once its watermark is at the end."""
     ends = window.first_end_after(reached)
     return _closing("window", window.length, ends, _complete_to_close(ends), holder)
 
 
 def final_of(window: Window, reached: datetime, holder: SourceTimeView) -> ClosingView:
-    """Say what makes the next window final that comes with every batch: any row of it is late."""
+    """Return what makes the next window of an updated table final: any further row is late."""
     ends = window.first_end_after(reached)
     return _closing("window", window.length, ends, ends, holder)
 
@@ -219,7 +219,7 @@ def final_of(window: Window, reached: datetime, holder: SourceTimeView) -> Closi
 def waiting_of(
     longest: timedelta, complete_to: datetime, holder: SourceTimeView
 ) -> Iterator[ClosingView]:
-    """Say what ends the wait for what may follow the last event, if that waits."""
+    """Return what ends the wait for what may follow the last event, if that waits."""
     if holder.greatest_event_time and complete_to < holder.greatest_event_time:
         ends = holder.greatest_event_time + longest
         yield _closing("wait", longest, ends, _complete_to_close(ends), holder)
@@ -244,17 +244,17 @@ def _closing(
 
 
 def _complete_to_close(ends: datetime) -> datetime:
-    """Say how far a source must be complete for Spark to close what ends at a moment."""
+    """Return how far a source must be complete for Spark to close what ends at a moment."""
     return UNIX_EPOCH + timedelta(microseconds=frontier_to_reach(frontier_of(ends)))
 
 
 def _watermark_at(complete_to: datetime) -> datetime:
-    """Say where Spark's watermark will be in a query that has read a source so far."""
+    """Return where Spark's watermark will be in a query that has read a source so far."""
     return UNIX_EPOCH + timedelta(milliseconds=watermark_ms(frontier_of(complete_to)))
 
 
 def _waits(home: Home, name: str) -> timedelta | None:
-    """Say for how long, beyond the watermark, a query keeps a row for what may follow it."""
+    """Return for how long, beyond the watermark, a query keeps a row for what may follow it."""
     log, facts = CheckpointLog(home.checkpoint(name)), facts_of(home.table(name))
     if facts.frontier is None or WAITING.isdisjoint(log.operators):
         return None
@@ -266,6 +266,6 @@ def _waits(home: Home, name: str) -> timedelta | None:
 
 
 def _watermark(home: Home, name: str) -> datetime | None:
-    """Say where the watermark of a query is, of whose answer the frontier is not known."""
+    """Return where the watermark of a query is, of whose answer the frontier is not known."""
     watermark_ms = CheckpointLog(home.checkpoint(name)).watermark_ms
     return moment(watermark_ms * 1000) if watermark_ms else None

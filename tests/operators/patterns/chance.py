@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.operators.patterns.brute import Kind, Spec, StepSpec
 
-from millstream.operators.patterns.automaton import FOREVER, Automaton, Found, Memory, Row
-from millstream.operators.patterns.evaluate import Scope, judge
+from millstream.operators.patterns.automaton import FOREVER, Automaton, Found, MatchMemory, Row
+from millstream.operators.patterns.evaluate import NameScope, judge
 from millstream.operators.patterns.packing import pack, unpack
 from millstream.operators.patterns.pattern import Pattern, pattern
 from millstream.operators.patterns.program import (
+    check_order,
     compared_columns,
     compiled,
-    hold_to_order,
     skip_of,
 )
 
@@ -165,7 +165,7 @@ def pattern_of(spec: Spec) -> Pattern:
             greedy=one.greedy,
             strict=one.strict,
         )
-    hold_to_order(found)
+    check_order(found)
     return found
 
 
@@ -173,7 +173,7 @@ class Judge:
     """Says which conditions a row meets alone; in an application Spark does."""
 
     def __init__(self, found: Pattern) -> None:
-        scope = Scope({path: (n, kind) for n, (path, kind) in enumerate(KINDS.items())}, {})
+        scope = NameScope({path: (n, kind) for n, (path, kind) in enumerate(KINDS.items())}, {})
         self._parts = [
             judge(condition.alone, scope).value if condition.alone else None
             for _, condition in found.parsed()
@@ -216,7 +216,7 @@ class Trial:
     def _run(self, automaton: Automaton, dice: random.Random | None) -> list[Any]:
         """What is found, in the order of first rows, and by the time it must be there."""
         found: list[Found] = []
-        memory = Memory()
+        memory = MatchMemory()
         waiting, frontier = self._judge.rows(self.rows), 0
         while dice and frontier < 40 * _SECOND:
             before = frontier

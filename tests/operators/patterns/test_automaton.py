@@ -5,10 +5,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.operators.patterns.long import forget, hold
+from tests.operators.patterns.long import compare
 
 import millstream as ms
-from millstream.operators.patterns.automaton import FOREVER, Automaton, Memory, Row
+from millstream.operators.patterns.automaton import FOREVER, Automaton, MatchMemory, Row
 from millstream.operators.patterns.program import compiled, skip_of
 
 if TYPE_CHECKING:
@@ -24,12 +24,11 @@ boxes = (
 
 @pytest.mark.parametrize("seed", range(0, 400, 100))
 def test_the_automaton_finds_what_trying_all_subsequences_finds(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int,
 ) -> None:
-    monkeypatch.setattr("millstream.operators.patterns.pattern.remembered", forget)
     found = 0
     for more in range(100):
-        _, matches, _ = hold(seed + more)
+        _, matches, _ = compare(seed + more)
         found += matches
 
     assert found > 50
@@ -56,7 +55,7 @@ def rows_of(said: Pattern, kinds: list[str]) -> list[Row]:
 
 def found(said: Pattern, kinds: list[str]) -> list[dict[str, list[int]]]:
     """Matches, as the seconds of their rows by step."""
-    memory = Memory(pending=rows_of(said, kinds))
+    memory = MatchMemory(pending=rows_of(said, kinds))
     names = [v.name for v, _ in said.conditions()]
     return [
         {name: [int(r.text) for v, r in one.rows if names[v] == name] for name in names}
@@ -75,8 +74,8 @@ def test_a_match_that_could_still_grow_is_not_lost_to_one_that_is_complete_later
 
 
 def test_a_match_is_returned_once_those_before_it_can_exclude_it_no_more() -> None:
-    memory = Memory(pending=rows_of(boxes, ["a1", "b1", "a2", "b2", "b2"]))
-    next_memory = Memory(pending=rows_of(boxes, ["a1", "b1", "a2", "b2", "b2"]))
+    memory = MatchMemory(pending=rows_of(boxes, ["a1", "b1", "a2", "b2", "b2"]))
+    next_memory = MatchMemory(pending=rows_of(boxes, ["a1", "b1", "a2", "b2", "b2"]))
     automaton, to_next = automaton_of(boxes), automaton_of(boxes, "skip_to_next")
 
     began = [
@@ -101,10 +100,21 @@ def test_a_step_at_the_end_that_cannot_be_filled_leaves_its_rows_to_the_next() -
     assert found(ends, [*"acb"]) == [{"s0": [0], "s1": [], "s2": [1, 2]}]
 
 
+def test_ways_that_differ_in_a_row_that_a_later_step_compares_are_all_kept() -> None:
+    several = (
+        ms.pattern(key="k", within="20 seconds")
+        .step("opened", "kind = 'a'", times=(1, None))
+        .step("scanned", "kind = 'b' AND box = opened.box")
+    )
+
+    assert found(several, ["a1", "a2", "b1"]) == [{"opened": [0], "scanned": [2]}]
+    assert found(several, ["a1", "a2", "b2"]) == [{"opened": [0, 1], "scanned": [2]}]
+
+
 def test_beginnings_that_wait_for_what_does_not_come_cost_no_time_with_every_row() -> None:
     said = ms.pattern(key="k", within="1 hour").step("a", "n < 1").step("b", "n > 500")
     automaton = automaton_of(said)
-    memory = Memory(pending=[Row(us, 1, "{}") for us in range(8_000)])
+    memory = MatchMemory(pending=[Row(us, 1, "{}") for us in range(8_000)])
     began = time.process_time()
 
     assert automaton.advance(memory, 8_000) == []

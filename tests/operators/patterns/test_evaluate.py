@@ -14,7 +14,7 @@ import pytest
 from sqlglot import exp
 
 from millstream.operators.patterns.condition import NotAConditionError, parse
-from millstream.operators.patterns.evaluate import Scope, judge
+from millstream.operators.patterns.evaluate import NameScope, judge
 from millstream.operators.patterns.rows import READ_AS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_python_judges_as_spark_does(spark: SparkSession) -> None:
     ]
     seen = F.to_json(F.struct(*values), {"ignoreNullFields": "false"}).alias("seen")
     answers = [F.expr(text).alias(str(n)) for n, text in enumerate(EXPRESSIONS)]
-    scope = Scope({(name,): (n, kind) for n, (name, kind) in enumerate(KINDS.items())}, {})
+    scope = NameScope({(name,): (n, kind) for n, (name, kind) in enumerate(KINDS.items())}, {})
 
     differences = []
     for row in frame.select(seen, *answers).collect():
@@ -122,14 +122,14 @@ def test_python_judges_as_spark_does(spark: SparkSession) -> None:
     ],
 )
 def test_what_python_does_not_judge_exactly_is_refused(text: str, why: str) -> None:
-    scope = Scope({(name,): (n, kind) for n, (name, kind) in enumerate(KINDS.items())}, {})
+    scope = NameScope({(name,): (n, kind) for n, (name, kind) in enumerate(KINDS.items())}, {})
 
     with pytest.raises(NotAConditionError, match=re.escape(why)):
         judge(parse(text, ()).alone or exp.true(), scope)
 
 
 def test_decimals_keep_all_digits_and_sums_of_doubles_are_those_of_spark() -> None:
-    scope = Scope({("p",): (0, "decimal"), ("d",): (1, "double")}, {"a": 0})
+    scope = NameScope({("p",): (0, "decimal"), ("d",): (1, "double")}, {"a": 0})
     long = "12345678901234567890123456789012345678"
     past = [[long, 0.1], ["1", 0.2], ["-2", 0.3]]
 
@@ -147,7 +147,7 @@ def test_decimals_keep_all_digits_and_sums_of_doubles_are_those_of_spark() -> No
 
 
 def test_aggregates_leave_out_nulls_and_a_step_without_rows_has_none() -> None:
-    scope = Scope({("w",): (0, "integer")}, {"a": 0, "b": 1})
+    scope = NameScope({("w",): (0, "integer")}, {"a": 0, "b": 1})
     past: dict[int, list[list[Any]]] = {0: [[1], [None], [4]], 1: []}
     told = {
         "sum(a.w) = 5": True,
@@ -187,7 +187,7 @@ def test_aggregates_leave_out_nulls_and_a_step_without_rows_has_none() -> None:
 def test_decimals_that_spark_would_round_are_refused(
     condition: str, digits: tuple[int, int], is_exact: bool
 ) -> None:
-    scope = Scope({("d",): (0, "decimal")}, {"a": 0}, {("d",): digits})
+    scope = NameScope({("d",): (0, "decimal")}, {"a": 0}, {("d",): digits})
     compared = parse(condition, {"a"}).compared
     assert compared is not None
 

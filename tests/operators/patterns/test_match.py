@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 from tests.faults import raises
-from tests.operators.patterns.chance import Trial, in_order, rows_of, spec_of
+from tests.operators.patterns.brute import Brute
+from tests.operators.patterns.chance import Trial, in_order, pattern_of, rows_of, spec_of
 
 import millstream as ms
 from millstream.testing import assert_prefix_consistent
@@ -124,6 +126,10 @@ def test_what_does_not_fit_is_refused_with_the_line_of_the_pattern(spark: SparkS
         ("PATTERN_REFUSED", lambda: ms.match(rows, begun.step("kind", "amount > 1"))),
         ("PATTERN_REFUSED", lambda: ms.match(rows, begun, after_match="skip")),
         ("PATTERN_COLUMN", lambda: ms.match(rows.drop("card"), begun)),
+        *(
+            ("PATTERN_COLUMN", lambda name=name: ms.match(rows, tied_by(name)))
+            for name in ("nope", "amount", "price", "m", "place")
+        ),
         ("PATTERN_TIME", lambda: ms.match(twice, begun)),
         ("PATTERN_TIME", lambda: ms.match(rows.drop("at"), begun)),
         ("SELECT_REFUSED", lambda: ms.match(rows, begun, select="sum(small.amount)")),
@@ -180,11 +186,75 @@ def test_random_patterns_match_in_spark_as_in_the_automaton(spark: SparkSession)
     pytest.fail("too few patterns have matches")
 
 
-def frame_of(spark: SparkSession, streams: Streams, dice: random.Random) -> DataFrame:
-    data = [(k, r["at"], r["v"], r["w"]) for k, rows in streams.items() for r in rows]
+def test_rows_at_the_same_instant_follow_tie_by_as_in_the_brute_force_search(
+    spark: SparkSession,
+) -> None:
+    dice = random.Random(8)
+    streams = {f"k{n}": at_few_instants(dice) for n in range(200)}
+    frame = frame_of(spark, streams, dice, "s STRING", "n BIGINT")
+    checked, differing = 0, 0
+    for seed in range(100):
+        spec = spec_of(random.Random(seed))
+        wanted, by_n = (
+            {
+                (key, *(rows[row]["n"] for row, _, _ in taken))
+                for key, stream in streams.items()
+                for rows in [sorted(stream, key=order)]
+                for taken in Brute(spec, rows).matches()
+            }
+            for order in (by_w_s_and_n, by_n_alone)
+        )
+        if len(wanted) < 100 or len(spec.steps) < 2:
+            continue
+        pattern = replace(pattern_of(spec), tie_by=("w", "s", "n"))
+        found = ms.match(frame, pattern, after_match=spec.after_match).collect()
+        taken = {
+            (row.k, *sorted(r.n for s in pattern.names for r in _listed(row[s]))) for row in found
+        }
+        assert taken == {(key, *sorted(ns)) for key, *ns in wanted}, spec
+        checked, differing = checked + 1, differing + (wanted != by_n)
+        if checked == 4:
+            break
+
+    assert (checked, differing) == (4, 4)
+
+
+def tied_by(name: str) -> Any:
+    pattern = ms.pattern(key="card", within="1 hour", tie_by=name)
+    return pattern.step("small", "amount < 1")
+
+
+def at_few_instants(dice: random.Random) -> list[dict[str, Any]]:
+    texts = (None, "", "\0", "\0\1", "\1", "a", "a\0", "ab", "Z", "ä", "€", "𝄞")
+    numbers = dice.sample((-(2**63), -17, -1, 0, 1, 9, 10, 2**40, 2**63 - 1), 6)
+    return [
+        {
+            "at": dice.choice((0, 1_000_000, 1_000_001)),
+            "v": dice.randrange(3),
+            "w": dice.choice((None, 1, 2)),
+            "s": dice.choice(texts),
+            "n": n,
+        }
+        for n in numbers
+    ]
+
+
+def by_w_s_and_n(row: dict[str, Any]) -> Any:
+    w, s = row["w"], row["s"]
+    return row["at"], w is not None, w or 0, s is not None, (s or "").encode(), row["n"]
+
+
+def by_n_alone(row: dict[str, Any]) -> Any:
+    return row["at"], row["n"]
+
+
+def frame_of(spark: SparkSession, streams: Streams, dice: random.Random, *more: str) -> DataFrame:
+    columns = ("v INT", "w INT", *more)
+    names = [column.split()[0] for column in columns]
+    data = [(k, r["at"], *(r[n] for n in names)) for k, rows in streams.items() for r in rows]
     dice.shuffle(data)
-    frame = spark.createDataFrame(data, "k STRING, us BIGINT, v INT, w INT")
-    return frame.selectExpr("k", "timestamp_micros(us) AS at", "v", "w")
+    frame = spark.createDataFrame(data, ", ".join(("k STRING", "us BIGINT", *columns)))
+    return frame.selectExpr("k", "timestamp_micros(us) AS at", *names)
 
 
 def tied(spark: SparkSession, streams: Streams) -> Streams:

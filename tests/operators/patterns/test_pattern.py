@@ -11,7 +11,7 @@ from tests.faults import raises
 import millstream as ms
 from millstream.errors import Location
 from millstream.operators.patterns.condition import parse
-from millstream.operators.patterns.program import hold_to_absence, hold_to_order, skip_of
+from millstream.operators.patterns.program import check_absence, check_order, skip_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_each_step_knows_its_line() -> None:
         False,
         False,
     )
-    hold_to_order(said)
+    check_order(said)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,12 @@ def test_steps_that_do_not_fit_together_are_refused() -> None:
         "either() is given ['a = 1']": lambda: begun().either(wrong(["a = 1"])),
         "key=None names no columns": lambda: ms.pattern(key=wrong(None), within="1 hour"),
         "key=[] names no columns": lambda: ms.pattern(key=[], within="1 hour"),
-        "is never absent": lambda: hold_to_absence(begun().step("b", "a = 1", optional=True)),
+        "tie_by=1 names no columns": lambda: ms.pattern(key="k", within="1 hour", tie_by=wrong(1)),
+        "is never absent": lambda: check_absence(begun().step("b", "a = 1", optional=True)),
         "names no alternative": lambda: begun().either({}),
-        "it has no step": lambda: hold_to_order(blank),
-        "every step is optional": lambda: hold_to_order(blank.step("a", "b = 1", optional=True)),
-        "nothing follows without('x')": lambda: hold_to_order(begun().without("x", "a = 1")),
+        "it has no step": lambda: check_order(blank),
+        "every step is optional": lambda: check_order(blank.step("a", "b = 1", optional=True)),
+        "nothing follows without('x')": lambda: check_order(begun().without("x", "a = 1")),
     }
 
     for what, do in faults.items():
@@ -157,9 +158,9 @@ def wrong(value: Any) -> Any:
 def test_a_pattern_that_can_begin_and_not_go_on_can_be_absent() -> None:
     blank = ms.pattern(key="card", within="10 minutes")
 
-    hold_to_absence(begun().step("b", "a = 1"))
-    hold_to_absence(blank.step("b", "a = 1", times=2))
-    hold_to_absence(blank.step("a", "a = 1", optional=True).step("b", "a = 2"))
+    check_absence(begun().step("b", "a = 1"))
+    check_absence(blank.step("b", "a = 1", times=2))
+    check_absence(blank.step("a", "a = 1", optional=True).step("b", "a = 2"))
 
 
 def test_matching_cannot_go_on_where_it_began_or_nowhere() -> None:

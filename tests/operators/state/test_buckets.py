@@ -20,7 +20,7 @@ from tests.operators.state.chance import (
     wanted_visits,
 )
 
-from millstream.operators.state import ahead, buckets
+from millstream.operators.state import buckets, prefetch
 from millstream.operators.state.buckets import Buckets, Keeping
 from millstream.operators.state.calls import INITIAL_US
 from millstream.operators.state.parts import HEAD, HEAD_AT
@@ -43,7 +43,9 @@ class Entries(dict[Any, Any]):
 
 @pytest.fixture(autouse=True)
 def _without_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "ask", lambda entries, places: {p: entries[p,][0] for p in places})
+    monkeypatch.setattr(
+        prefetch, "read_parts", lambda entries, places: {p: entries[p,][0] for p in places}
+    )
 
 
 class Bucket:
@@ -168,3 +170,19 @@ def test_keys_begin_with_what_they_are_given(tmp_path: Path) -> None:
     answers = bucket.batch([_row("a", 0, 5)], us_of(30) // 1000)
 
     assert [answer[-1] for answer in told(answers) if answer[1] == "end"] == [47]
+
+
+@pytest.mark.parametrize("recent", [0, 2**16])
+def test_a_key_is_answered_when_it_is_due_and_not_when_its_neighbours_are(
+    monkeypatch: pytest.MonkeyPatch, recent: int
+) -> None:
+    monkeypatch.setattr(buckets, "RECENT", recent)
+    bucket = Bucket(Buckets(calls_of(visits), ["answer"], Keeping("kept_visits")))
+
+    none = bucket.batch([_row("a", 10, 5), _row("b", 200, 5)], us_of(0) // 1000)
+    early = bucket.batch([], us_of(100) // 1000)
+    later = bucket.batch([], us_of(300) // 1000)
+
+    assert none == []
+    assert {answer[0] for answer in told(early)} == {"a"}
+    assert {answer[0] for answer in told(later)} == {"b"}

@@ -23,7 +23,7 @@ from millstream.operators.state.parts import HEAD_AT, Head, Keys
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.operators.state.parts import Turn
+    from millstream.operators.state.parts import TurnResult
     from millstream.operators.state.stateful import Stateful
 
 ANN = '{"user":"ann"}'
@@ -188,7 +188,7 @@ def test_by_processing_time_rows_come_at_once_and_timers_by_the_clock() -> None:
     assert (told(third.answers), third.packed) == ([("timeout", 2)], None)
 
 
-def _raised(function: Any, **options: Any) -> Turn:
+def _raised(function: Any, **options: Any) -> TurnResult:
     return calls_of(made(function, **options)).turn(ANN, None, [at(0), at(1)], us_of(2))
 
 
@@ -227,6 +227,16 @@ def test_what_does_not_fit_is_put_aside_and_leaves_the_state_as_it_was() -> None
         assert json.loads(aside.row)["at"].startswith("2026-01-01T12:00:00")
     turn = _raised(lambda a, b, c, d: [(Decimal("12.345"),)], emits="p DECIMAL(4,2)")
     assert ["more digits" in one.traceback for one in turn.raised] == [True, True]
+
+
+def test_a_call_that_raises_sets_no_timer() -> None:
+    def wrong(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Any:
+        timer.set("later", timer.now + timedelta(seconds=1))
+        raise ValueError(user)
+
+    turn = _raised(wrong)
+
+    assert (turn.packed, turn.due_us, turn.answers, len(turn.raised)) == (None, None, [], 2)
 
 
 def test_without_a_quarantine_what_it_raises_is_raised() -> None:

@@ -20,14 +20,14 @@ from millstream.model.avro.kind import (
     Sequence,
     Union,
 )
-from millstream.model.avro.step import Build, Choose, Dict, List, Nothing, Read, Refuse, Skip
+from millstream.model.avro.step import Build, Choose, Dict, List, Nothing, Read, Refuse, SkipValue
 from millstream.model.schema import Atom, Decimal, Type, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.model.avro.kind import AvroSchema, AvroType
-    from millstream.model.avro.step import Step, Turn
+    from millstream.model.avro.step import Conversion, Step
 
 _BOUNDS: dict[Type, tuple[int, int]] = {
     Atom.TINYINT: (-(2**7), 2**7 - 1),
@@ -56,7 +56,7 @@ _PASSED = {
 
 def compiled(step: Build) -> Callable[[bytes, int], Any]:
     """Make the function that reads a record, from a byte on, as an object with attributes."""
-    made: Callable[[bytes, int], tuple[Any, int]] = _Code().made(step)
+    made = compiled_one_of_many(step)
 
     def read(raw: bytes, start: int) -> Any:
         row, end = made(raw, start)
@@ -69,8 +69,14 @@ def compiled(step: Build) -> Callable[[bytes, int], Any]:
     return read
 
 
+def compiled_one_of_many(step: Build) -> Callable[[bytes, int], tuple[Any, int]]:
+    """Make the function that reads a record, from a byte on, and returns where it ends."""
+    made: Callable[[bytes, int], tuple[Any, int]] = _Code().made(step)
+    return made
+
+
 class _Code:
-    """Functions on their way, one for each step with parts; they take and give the place."""
+    """The generated functions, one for each step with parts; they take and return the position."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -98,8 +104,8 @@ class _Code:
         for number, (_, part, slot) in enumerate(step.parts):
             lines += [f"p = {number}"] if number else []
             lines += self._value(part, "v" if slot is None else attribute(slot))
-        given = {slot: self._constant(_default(d.raw, d.step)) for _, d, slot in step.defaults}
-        values = ", ".join(given.get(slot, attribute(slot)) for slot in range(step.width))
+        defaults = {slot: self._constant(_default(d.raw, d.step)) for _, d, slot in step.defaults}
+        values = ", ".join(defaults.get(slot, attribute(slot)) for slot in range(step.width))
         lines.append(f"return {self._constant(row_type(step.width))}({values}), i")
         return write.tried(lines, f"{parts}[p]") if step.parts else lines
 
@@ -117,13 +123,13 @@ class _Code:
         return ["found = {}", "key = None", *write.tried(lines, place)]
 
     def _value(self, step: Step, into: str) -> list[str]:
-        """Write what reads a value into a variable."""
+        """Generate the lines that read a value into a variable."""
         match step:
             case Nothing():
                 return [f"{into} = None"]
             case Refuse():
                 return [f"raise Fault({step.reason!r})"]
-            case Skip():
+            case SkipValue():
                 return self._skip(step.schema, step.kind)
             case Choose():
                 return write.chosen([self._value(branch, into) for branch in step.branches])
@@ -145,7 +151,7 @@ class _Code:
         return lines
 
     def _skip(self, schema: AvroSchema, kind: AvroType) -> list[str]:
-        """Write what passes over a value; what no column wants must be right all the same."""
+        """Generate the lines that skip a value; it must be valid even if no column wants it."""
         match kind := schema.definition(kind):
             case Primitive(name):
                 return _PASSED[name] if name in _PASSED else _WIRE[name]
@@ -159,7 +165,7 @@ class _Code:
                 return [f"i = {self._skipping(schema, kind)}(raw, i)"]
 
     def _skipping(self, schema: AvroSchema, kind: AvroType) -> str:
-        """Give the function that passes over a record, which may hold its like, or over a list."""
+        """Return the function that skips a record, which may contain its like, or a list."""
         match kind:
             case Record(name, parts):
                 if name not in self._skips:
@@ -192,13 +198,13 @@ class _Code:
 
 
 def _default(raw: bytes, step: Step) -> Any:
-    """Read a default as if it stood in a record of its own."""
+    """Read a default as if it were a record of its own."""
     only = Build((("default", step, 0),), (), 1)
     return getattr(compiled(only)(raw, 0), attribute(0))
 
 
-def _turn(turn: Turn, into: str) -> list[str]:  # noqa: PLR0911 - a return for each turn
-    """Write what makes the value that is wanted out of the one that was written."""
+def _turn(turn: Conversion, into: str) -> list[str]:  # noqa: PLR0911 - a return for each turn
+    """Generate the lines that convert a value as written into the one that is wanted."""
     match turn.do:
         case "keep":
             return [f"{into} = v"]
@@ -215,15 +221,15 @@ def _turn(turn: Turn, into: str) -> list[str]:  # noqa: PLR0911 - a return for e
         case "text":
             return [f'{into} = str(v, "utf-8")']
         case "uuid":
-            told = write.refuse("expected uuid, got {str(v[:40], 'utf-8', 'replace')!r}")
-            return ["if not is_uuid(v):", *told, f'{into} = str(v, "utf-8")']
+            refusal = write.refuse("expected uuid, got {str(v[:40], 'utf-8', 'replace')!r}")
+            return ["if not is_uuid(v):", *refusal, f'{into} = str(v, "utf-8")']
         case "uuid bytes":
             return [f"{into} = uuid(v)"]
         case "decimal":
             return _decimal(turn, into)
 
 
-def _decimal(turn: Turn, into: str) -> list[str]:
+def _decimal(turn: Conversion, into: str) -> list[str]:
     assert isinstance(turn.into, Decimal)
     beyond = 10 ** (turn.into.precision - turn.into.scale + turn.scale)
     bounds, scale = (1 - beyond, beyond - 1), turn.scale

@@ -6,7 +6,7 @@ A value as it was written goes into `v`.
 from __future__ import annotations
 
 WEIGHTLESS = 65_536
-"""How many items without a byte are believed."""
+"""The most items without a byte that are accepted."""
 
 
 def indented(lines: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ def passed(count: int | str) -> list[str]:
 
 
 def chosen(branches: list[list[str]]) -> list[str]:
-    """Read the number of a branch and go on with that."""
+    """Read the number of a branch, then its value."""
     lines = [*NUMBER]
     for number, branch in enumerate(branches):
         lines.append(f"{'elif' if number else 'if'} v == {number}:")
@@ -68,7 +68,7 @@ def chosen(branches: list[list[str]]) -> list[str]:
 
 
 def tried(lines: list[str], place: str) -> list[str]:
-    """Have faults say in which part they are."""
+    """Add to faults the part in which they are."""
     caught = ["except FAULTS as error:", f" raise within(error, {place}) from None"]
     return ["try:", *indented(lines), *caught]
 

@@ -106,16 +106,16 @@ def builder(kind: Type, leaf: Callable[[Atom | Decimal], Build]) -> Build:
             return leaf(kind)
 
 
-def written_leaf(kind: Atom | Decimal) -> Build:
-    """Make the function that turns values as JSON and CSV write them into a column."""
+def text_leaf(kind: Atom | Decimal) -> Build:
+    """Make the function that turns values of JSON or CSV into a column."""
     return _by_chunks(arrow_type(kind), *ways(kind))
 
 
 @cache
 def ways(kind: Atom | Decimal) -> tuple[Build, Callable[[Any], Any]]:
-    """Give the fast way to read a whole column and the sure way to read one value of it.
+    """Return the fast way to read a whole column and the exact way to read one value of it.
 
-    Either raises one of `UNFIT`; the fast way may do so for values that the sure way takes.
+    Either raises one of `UNFIT`; the fast way may do so for values that the exact way accepts.
     """
     match kind:
         case Atom.TIMESTAMP:
@@ -142,7 +142,7 @@ def number(text: str) -> Number:
 
 
 def _by_chunks(of: pa.DataType, whole: Build, one: Callable[[Any], Any]) -> Build:
-    """Build a column whole; if that cannot be, by chunks, and value by value where need be."""
+    """Build a column whole; if that fails, by chunks, and value by value where needed."""
 
     def chunk(values: Sequence[Any], start: int, unfit: list[int]) -> Column:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.landing.decode.line import LineCount
+from millstream.landing.decode.line import NO_RECORD, LineCount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 LIMIT = 16 * 2**20
 """The greatest record of several lines, in bytes."""
-
-NO_RECORD = "no_record"
-"""The reason of a line that is no record of its own, and no fault: a header that agrees with the
-schema, or a later line of a record."""
 
 _UNCLOSED = "not CSV: the quoted field that line {} opens is not closed {}"
 

@@ -9,6 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+NO_RECORD = "no_record"
+"""The reason of a line that is no record of its own, and no fault: a header, or a later line of a
+record."""
+BLANK = "blank"
+"""The reason of a line without a character to be seen: it is counted, and not landed."""
+
 _BLOCK = re.compile(r"@(\d+)$")
 
 

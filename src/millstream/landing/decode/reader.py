@@ -1,4 +1,4 @@
-"""What every format's reader offers, and the plainest of them."""
+"""The protocol of record readers, and the reader of plain text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from millstream.landing.decode.column import written_leaf
+from millstream.landing.decode.column import text_leaf
 from millstream.model.schema import Atom, Schema, schema_fault
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class MalformedError(ValueError):
     """A record that is not as its schema says; its text is the reason."""
 
 
-class Reader(Protocol):
+class RecordReader(Protocol):
     """Reads the records of one format; a row is opaque to all but its own reader."""
 
     @property
@@ -47,26 +47,35 @@ class Reader(Protocol):
         """Make the function that turns values of a type without parts into a column."""
 
     def fault(self, raw: bytes) -> str | None:
-        """Say why a record is refused; slow, and asked of refused records only."""
+        """Return why a record is refused; slow, called for refused records only."""
 
 
 class TextReader:
-    """Takes each record as it is, into the only column."""
+    """Reads each record as it is, into the only column."""
 
     is_text = True
     blank = (None,)
     getters = (itemgetter(0),)
-    leaf = staticmethod(written_leaf)
+    leaf = staticmethod(text_leaf)
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, lines: bool) -> None:
+        """Prepare.
+
+        Args:
+            schema: One column.
+            lines: Whether records are lines, and blank ones none.
+        """
+        self._lines = lines
         if [field.type for field in schema.fields] != [Atom.STRING]:
             what = f"text has one STRING column, the schema says {schema.to_ddl()!r}"
             raise schema_fault(what, fix="declare one STRING column, or read JSON or CSV")
 
     def read(self, raw: bytes) -> tuple[str]:
         """Read one record."""
+        if self._lines and (not raw or raw.isspace()):
+            raise MalformedError
         return (raw.decode(),)
 
     def fault(self, _: bytes) -> str | None:
-        """Know none: what is UTF-8 is text."""
+        """Return None: any UTF-8 is text."""
         return None

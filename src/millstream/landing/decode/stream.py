@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from millstream.landing.decode.avro_reader import AvroReader
-from millstream.landing.decode.column import UnfitError, arrow_fields, builder
+from millstream.landing.decode.batch_reader import BatchReader
 from millstream.landing.decode.csv_reader import CsvReader
-from millstream.landing.decode.csv_record import NO_RECORD, RecordJoin
-from millstream.landing.decode.json_reader import JsonReader
-from millstream.landing.decode.line import LineCount, Run, line_numbers
-from millstream.landing.decode.reader import REFUSALS, Reader, TextReader
+from millstream.landing.decode.csv_record import RecordJoin
+from millstream.landing.decode.json_bender import JsonBender
+from millstream.landing.decode.json_fields import json_reader
+from millstream.landing.decode.logfmt_reader import LogfmtReader
+from millstream.landing.decode.parse_reader import ParseReader, function_of
+from millstream.landing.decode.partition import BatchPartition, Partition
+from millstream.landing.decode.pattern_reader import PatternReader
+from millstream.landing.decode.reader import TextReader
+from millstream.landing.decode.time_column import TimeColumn
 from millstream.model.avro import AvroSchemas
 from millstream.model.dataset import CsvOptions
-from millstream.model.schema import Atom, Field, Schema
+from millstream.model.line_pattern import LinePattern
+from millstream.model.record import PLAIN, RecordOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from millstream.landing.decode.column import Column
+    import pyarrow as pa
 
-Format: TypeAlias = Literal["json", "csv", "text", "avro"]
-Faults: TypeAlias = dict[int, str]
-"""Reasons, by row of the batch."""
+    from millstream.landing.decode.part import Bend, Faults
+    from millstream.landing.decode.reader import RecordReader
+    from millstream.model.schema import Schema
 
-_RAW = (Field("_reason", Atom.STRING), Field("_raw", Atom.BINARY))
-_PLACE = (Field("_origin", Atom.STRING), Field("_position", Atom.BIGINT))
-_TAKEN = ("value", "_origin", "_position")
-
-
-def decoded_schema(schema: Schema, extra: Iterable[Field] = ()) -> str:
-    """Write the DDL of the decoder's output, for `mapInArrow`.
-
-    Everything is nullable: a malformed record is null in all columns.
-
-    >>> decoded_schema(Schema.parse("n INT NOT NULL"))
-    'n INT, _reason STRING, _raw BINARY, _origin STRING, _position BIGINT'
-    """
-    fields = (*schema.fields, *_RAW, *_PLACE, *extra)
-    return Schema(fields).with_nulls().to_ddl()
+Format: TypeAlias = Literal["json", "csv", "text", "logfmt", "avro"]
 
 
 def decoder(
@@ -50,52 +39,116 @@ def decoder(
     *,
     format: Format,  # noqa: A002
     options: CsvOptions | AvroSchemas | None = None,
+    record: RecordOptions = PLAIN,
     number_lines: bool = False,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function that decodes the batches of one partition, for `mapInArrow`.
 
     Every input row gives exactly one output row, in order. A record that is not as the schema
     says is null in all columns, has a `_reason`, and its exact bytes are in `_raw`. A record of
-    several lines is in the row of its first; the others have the reason `NO_RECORD`.
+    several lines is in the row of its first; the others have the reason `NO_RECORD`. A blank line
+    has the reason `BLANK`. If columns are lenient, `_bent` names those of a row that were bent.
 
     Args:
         schema: What a right record looks like.
         format: How records are written.
         options: How CSV is cut into cells; by which schemas Avro is written and read.
-        number_lines: Whether `_position` is the line within `_origin`, rather than passed on.
+        record: How the fields of a record become columns.
+        number_lines: Whether records are lines and `_position` is the line within `_origin`,
+            rather than passed on.
 
     Raises:
         SchemaError: the format cannot carry the schema.
     """
-    _reader(schema, format, options)
+    parse = None if record.parse is None else function_of(record.parse)
+    options_of = _Options(schema, format, options, record, number_lines)
+
+    def read_by(times: Mapping[str, TimeColumn]) -> RecordReader | BatchReader:
+        return options_of.reader(times) if parse is None else ParseReader(schema, parse)
+
+    read_by({})
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = _reader(schema, format, options)
-        partition = _Partition(schema, reader)
-        has_header = isinstance(options, CsvOptions) and options.header
-        for batch, known in _records(batches, reader, options):
-            yield partition.decode(batch, known, number_lines=number_lines, has_header=has_header)
+        times = TimeColumn.by_field(options_of.fields, schema, record)
+        partition = options_of.partition(read_by(times), times)
+        for batch, known in _records(batches, partition.reader, options):
+            yield partition.decode(batch, known)
 
     return decode
 
 
-def _reader(schema: Schema, kind: Format, options: CsvOptions | AvroSchemas | None) -> Reader:
-    match kind:
-        case "json":
-            return JsonReader(schema)
-        case "csv":
-            return CsvReader(schema, options if isinstance(options, CsvOptions) else None)
-        case "avro":
-            assert isinstance(options, AvroSchemas)
-            return AvroReader(schema, options)
-        case "text":
-            return TextReader(schema)
-        case _:
-            assert_never(kind)
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How the records of a source are decoded."""
+
+    schema: Schema
+    format: Format
+    options: CsvOptions | AvroSchemas | None
+    record: RecordOptions
+    number_lines: bool
+
+    @property
+    def fields(self) -> Schema:
+        """The columns, by the names of their fields."""
+        return self.record.fields_of(self.schema)
+
+    def partition(
+        self, reader: RecordReader | BatchReader, times: Mapping[str, TimeColumn]
+    ) -> Partition | BatchPartition:
+        """Make the decoding of one partition."""
+        if isinstance(reader, BatchReader):
+            return BatchPartition(self.schema, reader, number_lines=self.number_lines)
+        return Partition(
+            self.schema,
+            reader,
+            [times.get(name) for name in self.fields.names],
+            self._bender(times),
+            number_lines=self.number_lines,
+            has_header=isinstance(self.options, CsvOptions) and self.options.header,
+        )
+
+    def reader(self, times: Mapping[str, TimeColumn]) -> RecordReader | BatchReader:
+        """Make the reader of records."""
+        fields, record, options = self.fields, self.record, self.options
+        if record.pattern:
+            return PatternReader(fields, times, LinePattern(record.pattern))
+        match self.format:
+            case "json":
+                return json_reader(fields, times, record)
+            case "csv":
+                csv = options if isinstance(options, CsvOptions) else None
+                return CsvReader(fields, csv, times, record.rest)
+            case "logfmt":
+                return LogfmtReader(fields, times)
+            case "avro":
+                assert isinstance(options, AvroSchemas)
+                return AvroReader(fields, options)
+            case "text":
+                return TextReader(fields, lines=self.number_lines)
+            case _:
+                assert_never(self.format)
+
+    def _bender(self, times: Mapping[str, TimeColumn]) -> Bend | None:
+        """Make the function that makes records fit; None if no column is lenient."""
+        columns = self.record.lenient_columns(self.schema)
+        if not columns:
+            return None
+        if self.format == "json":
+            bender = JsonBender(self.schema, times, self.record)
+            return lambda _, raw: bender.bend(raw)
+        pairs = zip(self.fields.names, self.schema.names, strict=True)
+        lenient = {field: column for field, column in pairs if column in columns}
+
+        def bend(reader: RecordReader, raw: bytes) -> tuple[bytes, tuple[str, ...]]:
+            assert isinstance(reader, CsvReader)
+            line, bent = reader.bend(raw, lenient)
+            return line, tuple(lenient[field] for field in bent)
+
+        return bend
 
 
 def _records(
-    batches: Iterator[pa.RecordBatch], reader: Reader, options: object
+    batches: Iterator[pa.RecordBatch], reader: RecordReader | BatchReader, options: object
 ) -> Iterator[tuple[pa.RecordBatch, Faults]]:
     """Give batches of records, with the reasons that are known before any is read."""
     match reader, options:
@@ -103,117 +156,3 @@ def _records(
             return RecordJoin(reader).join(batches)
         case _:
             return ((batch, {}) for batch in batches)
-
-
-class _Partition:
-    """The decoding of one partition: what must be remembered from batch to batch."""
-
-    def __init__(self, schema: Schema, reader: Reader) -> None:
-        self._reader = reader
-        self._fields = arrow_fields((*schema.fields, *_RAW, *_PLACE))
-        self._builders = [builder(field.type, reader.leaf) for field in schema.fields]
-        self._lines = LineCount()
-        self._header_fault: str | None = None
-
-    def decode(
-        self, batch: pa.RecordBatch, known: Faults, *, number_lines: bool, has_header: bool
-    ) -> pa.RecordBatch:
-        """Decode one batch."""
-        value, origin = batch.column("value").cast(pa.binary()), batch.column("_origin")
-        raws: list[bytes | None] = value.to_numpy(zero_copy_only=False).tolist()
-        rows, faults = self._read(raws, checked=self._reader.is_text and not _is_all_text(value))
-        runs = self._lines.runs(origin) if number_lines or has_header else []
-        if has_header:
-            self._judge_headers(runs, raws, rows, faults)
-        for i, reason in known.items():
-            faults[i], rows[i] = reason, self._reader.blank
-        columns = self._columns(raws, rows, faults)
-        position = line_numbers(runs) if number_lines else batch.column("_position")
-        extra = [name for name in batch.schema.names if name not in _TAKEN]
-        return pa.RecordBatch.from_arrays(
-            [
-                *columns,
-                *_verdicts(raws, faults),
-                origin.cast(pa.string()),
-                position.cast(pa.int64()),
-                *map(batch.column, extra),
-            ],
-            schema=pa.schema([*self._fields, *map(batch.schema.field, extra)]),
-        )
-
-    def _read(self, raws: Sequence[Any], *, checked: bool) -> tuple[list[Any], Faults]:
-        rows: list[Any] = []
-        faults: Faults = {}
-        read, keep = self._reader.read, rows.append
-        for raw in raws:
-            try:
-                if checked:
-                    str(raw, "utf-8")
-                keep(read(raw))
-            except REFUSALS:
-                faults[len(rows)] = self._reason(raw)
-                keep(self._reader.blank)
-        return rows, faults
-
-    def _columns(self, raws: Sequence[Any], rows: list[Any], faults: Faults) -> list[Column]:
-        columns: list[Column] = []
-        unfit: set[int] = set()
-        for build, get in zip(self._builders, self._reader.getters, strict=True):
-            try:
-                columns.append(build(list(map(get, rows))))
-            except UnfitError as error:
-                unfit.update(error.rows)
-        if not unfit:
-            return columns
-        for i in unfit:
-            faults[i], rows[i] = self._reason(raws[i]), self._reader.blank
-        return self._columns(raws, rows, faults)
-
-    def _reason(self, raw: bytes | None) -> str:
-        if raw is None:
-            return "null record"
-        if not self._reader.is_text:
-            return self._reader.fault(raw) or "not as the schema says"
-        if not raw.strip():
-            return "empty record"
-        try:
-            raw.decode()
-        except UnicodeDecodeError as error:
-            return f"not UTF-8: {error.reason} (byte {error.start})"
-        return self._reader.fault(raw) or "not as the schema says"
-
-    def _judge_headers(
-        self, runs: list[Run], raws: Sequence[bytes | None], rows: list[Any], faults: Faults
-    ) -> None:
-        assert isinstance(self._reader, CsvReader)
-        for run in runs:
-            if run.line == 1:
-                opens = run.opens_file
-                fault = self._reader.header_fault(raws[run.start]) if opens else None
-                self._header_fault = fault
-                if opens and not fault:
-                    faults[run.start], rows[run.start] = NO_RECORD, self._reader.blank
-            if self._header_fault:
-                for i in range(run.start, run.stop):
-                    faults[i], rows[i] = self._header_fault, self._reader.blank
-
-
-def _is_all_text(value: Column) -> bool:
-    try:
-        value.cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return value.null_count == 0
-
-
-def _verdicts(raws: Sequence[bytes | None], faults: Faults) -> tuple[Column, Column]:
-    nulls = pa.nulls(len(raws), pa.string()), pa.nulls(len(raws), pa.binary())
-    if not faults:
-        return nulls
-    rows = sorted(faults)
-    hit = np.zeros(len(raws), dtype=bool)
-    hit[rows] = True
-    mask = pa.array(hit)
-    reasons = pa.array([faults[row] for row in rows], pa.string())
-    kept = pa.array([raws[row] for row in rows], pa.binary())
-    return pc.replace_with_mask(nulls[0], mask, reasons), pc.replace_with_mask(nulls[1], mask, kept)

@@ -45,9 +45,9 @@ def encode(  # noqa: PLR0911 - a return for each type
         case Record(parts=parts), dict():
             missing = next((p for p in parts if p.name not in value and not p.has_default), None)
             if missing is None:
-                given = (value.get(p.name, p.default) for p in parts)
+                in_order = (value.get(p.name, p.default) for p in parts)
                 return b"".join(
-                    encode(schema, p.type, v) for p, v in zip(parts, given, strict=True)
+                    encode(schema, p.type, v) for p, v in zip(parts, in_order, strict=True)
                 )
         case Enumeration(symbols=symbols), str() if value in symbols:
             return zigzag(symbols.index(value))

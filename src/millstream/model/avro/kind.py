@@ -109,7 +109,7 @@ NO_DEFAULT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AvroField:
     """A field of a record."""
 
     name: str
@@ -129,14 +129,14 @@ class Part:
 class Record(Named):
     """Named values of several types."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[AvroField, ...]
 
     def __str__(self) -> str:
         return f"record {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class AvroReference:
     """The name of a type that is defined elsewhere in the schema."""
 
     name: str
@@ -146,7 +146,7 @@ class Reference:
 
 
 AvroType: TypeAlias = (
-    Primitive | Fixed | Enumeration | Sequence | Dictionary | Union | Record | Reference
+    Primitive | Fixed | Enumeration | Sequence | Dictionary | Union | Record | AvroReference
 )
 Definition: TypeAlias = Fixed | Enumeration | Record
 
@@ -163,7 +163,7 @@ class AvroSchema:
 
     def definition(self, kind: AvroType) -> AvroType:
         """Look a reference up; other types are themselves."""
-        return self.names[kind.name] if isinstance(kind, Reference) else kind
+        return self.names[kind.name] if isinstance(kind, AvroReference) else kind
 
 
 @dataclass(frozen=True, slots=True)

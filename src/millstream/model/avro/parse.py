@@ -9,6 +9,8 @@ from typing import Any, NoReturn, TypeVar
 from millstream.model.avro.kind import (
     NO_DEFAULT,
     PRIMITIVES,
+    AvroField,
+    AvroReference,
     AvroSchema,
     AvroTextError,
     AvroType,
@@ -17,10 +19,8 @@ from millstream.model.avro.kind import (
     Enumeration,
     Fixed,
     Logical,
-    Part,
     Primitive,
     Record,
-    Reference,
     Sequence,
     Union,
 )
@@ -100,7 +100,7 @@ class _Parser:
             return Primitive(word)
         for name in (_full(word, space), word):
             if name in self._open or name in self.names:
-                return Reference(name)
+                return AvroReference(name)
         return _refuse(f"{at} has the type {word!r}, which does not exist")
 
     def _union(self, value: list[Any], space: str, at: str) -> Union:
@@ -117,14 +117,14 @@ class _Parser:
             _refuse(f"record {name!r} has two fields of one name")
         return self._defined(Record(name, tuple(parts), aliases=aliases))
 
-    def _part(self, value: Any, space: str, record: str) -> Part:
+    def _part(self, value: Any, space: str, record: str) -> AvroField:
         if not isinstance(value, dict):
             _refuse(f"a field of {record!r} is {json.dumps(value)}")
         name = _need(value, "name", f"a field of {record!r}", str)
         at = f"field {name!r} of {record!r}"
         kind = self.type(_need(value, "type", at), space, at)
         aliases = tuple(value.get("aliases", ()))
-        return Part(name, kind, value.get("default", NO_DEFAULT), aliases)
+        return AvroField(name, kind, value.get("default", NO_DEFAULT), aliases)
 
     def _enumeration(self, value: dict[str, Any], space: str, at: str) -> Enumeration:
         name, _, aliases = self._name(value, space, at)
@@ -140,7 +140,7 @@ class _Parser:
         return self._defined(Fixed(name, size, _logical(value, "fixed", size), aliases=aliases))
 
     def _name(self, value: dict[str, Any], space: str, at: str) -> tuple[str, str, tuple[str, ...]]:
-        """Give the full name, the namespace below it, and the full aliases."""
+        """Return the full name, the namespace below it, and the full aliases."""
         name = _full(_need(value, "name", at, str), value.get("namespace", space))
         if not _NAME.fullmatch(name):
             _refuse(f"{at} has the name {name!r}")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from millstream.model.avro.encode import encode
 from millstream.model.avro.kind import (
+    AvroField,
     AvroTextError,
     Dictionary,
     Enumeration,
     Fixed,
     Logical,
     Named,
-    Part,
     Primitive,
     Record,
     Sequence,
@@ -26,15 +26,15 @@ from millstream.model.avro.kind import (
 from millstream.model.avro.step import (
     Build,
     Choose,
+    Conversion,
     Default,
     Dict,
     List,
     Nothing,
     Read,
     Refuse,
-    Skip,
+    SkipValue,
     Step,
-    Turn,
     Wire,
 )
 from millstream.model.schema import Array, Atom, Decimal, Map, Schema, Struct, Type, type_ddl
@@ -77,7 +77,7 @@ class AvroColumn:
     """Whether a default in the reader's schema would help."""
 
 
-class _RefusedError(Exception):
+class _UnresolvedError(Exception):
     """A value cannot become what is wanted of it."""
 
     def __init__(self, why: str, path: str = "", *, can_default: bool = False) -> None:
@@ -96,7 +96,7 @@ def resolve(
     def build(fields: tuple[Field, ...]) -> Build | None:
         try:
             return route.record(writer.root, wanted, fields)
-        except _RefusedError as error:
+        except _UnresolvedError as error:
             faults.append(AvroColumn(error.path[1:], error.why, error.can_default))
             return None
 
@@ -113,13 +113,13 @@ class _Route:
     reader: AvroSchema | None
 
     def record(self, kind: Record, wanted: Record | None, fields: tuple[Field, ...]) -> Build:
-        slots: dict[str, tuple[int, Part | None]] = {}
+        slots: dict[str, tuple[int, AvroField | None]] = {}
         defaults = []
         for slot, field in enumerate(fields):
             written, part = _written(kind, wanted, field.name)
             if written in slots:
                 why = f"it and {fields[slots[written][0]].name!r} are both written as {written!r}"
-                raise _RefusedError(why, f".{field.name}")
+                raise _UnresolvedError(why, f".{field.name}")
             if written is not None:
                 slots[written] = slot, part
             elif part is not None:
@@ -131,30 +131,30 @@ class _Route:
                 step = self._field(part, target, fields[slot])
                 parts.append((fields[slot].name, step, slot))
             else:
-                parts.append((part.name, Skip(part.type, self.writer), None))
+                parts.append((part.name, SkipValue(part.type, self.writer), None))
         return Build(tuple(parts), tuple(defaults), len(fields))
 
-    def _field(self, part: Part, target: Part | None, field: Field) -> Step:
+    def _field(self, part: AvroField, target: AvroField | None, field: Field) -> Step:
         try:
             wanted = target.type if target else None
             return self.step(part.type, wanted, field.type, nullable=field.nullable)
-        except _RefusedError as error:
+        except _UnresolvedError as error:
             error.path = f".{field.name}{error.path}"
             raise
 
-    def _default(self, part: Part, field: Field) -> Default:
+    def _default(self, part: AvroField, field: Field) -> Default:
         assert self.reader is not None
         if not part.has_default:
             why = f"records written by {self.writer.origin} lack it, and it has no default"
-            raise _RefusedError(why, f".{field.name}", can_default=True)
+            raise _UnresolvedError(why, f".{field.name}", can_default=True)
         if part.default is None and not field.nullable:
             why = f"its default is null, and the column is {_word(field.type)} NOT NULL"
-            raise _RefusedError(why, f".{field.name}")
+            raise _UnresolvedError(why, f".{field.name}")
         try:
             raw = encode(self.reader, part.type, part.default)
             step = _Route(self.reader, None)._field(part, None, field)
         except (AvroTextError, RecursionError) as error:
-            raise _RefusedError(str(error), f".{field.name}") from None
+            raise _UnresolvedError(str(error), f".{field.name}") from None
         return Default(raw, step)
 
     def step(self, kind: AvroType, wanted: AvroType | None, into: Type, *, nullable: bool) -> Step:
@@ -167,17 +167,17 @@ class _Route:
             return self._of_union(kind, wanted, into, nullable=nullable)
         if wanted is not None and not _matches(kind, wanted):
             why = f"it is written as {kind}, which cannot be read as {wanted}"
-            raise _RefusedError(why)
+            raise _UnresolvedError(why)
         return self._single(kind, wanted, into, nullable=nullable)
 
     def _union(self, kind: Union, wanted: AvroType | None, into: Type, *, nullable: bool) -> Step:
         """Choose by what is met; a branch that cannot be had condemns the records that have it."""
         steps: list[Step] = []
-        refused: list[_RefusedError] = []
+        refused: list[_UnresolvedError] = []
         for branch in kind.branches:
             try:
                 steps.append(self.step(branch, wanted, into, nullable=nullable))
-            except _RefusedError as error:
+            except _UnresolvedError as error:
                 steps.append(Refuse(f"expected {_word(into)}, got {branch}"))
                 if branch != Primitive("null"):
                     refused.append(error)
@@ -192,10 +192,10 @@ class _Route:
         for branch in (*same, *branches):
             try:
                 return self.step(kind, branch, into, nullable=nullable)
-            except _RefusedError:
+            except _UnresolvedError:
                 continue
         why = f"it is written as {kind}, which cannot be read as {wanted} and be {_word(into)}"
-        raise _RefusedError(why)
+        raise _UnresolvedError(why)
 
     def _wanted(self, kind: AvroType) -> AvroType:
         assert self.reader is not None
@@ -225,7 +225,7 @@ class _Route:
     ) -> Step:
         try:
             return self.step(kind, wanted, into, nullable=nullable)
-        except _RefusedError as error:
+        except _UnresolvedError as error:
             error.path = f"[]{error.path}"
             raise
 
@@ -243,29 +243,29 @@ def _leaf(kind: AvroType, wanted: AvroType, into: Atom | Decimal) -> Read:
     match kind, wanted:
         case Enumeration(), Enumeration(symbols=known) if into is Atom.STRING:
             symbols = tuple(s if s in known else wanted.default for s in kind.symbols)
-            return Read("enum", Turn("keep", into), symbols=symbols, name=kind.name)
+            return Read("enum", Conversion("keep", into), symbols=symbols, name=kind.name)
         case Fixed(), Fixed():
-            return Read("fixed", _turn(wanted, "fixed", into), size=kind.size, name=kind.name)
+            return Read("fixed", _conversion(wanted, "fixed", into), size=kind.size, name=kind.name)
         case Primitive(), Primitive():
-            turn = _turn(wanted, wanted.name, into)
+            turn = _conversion(wanted, wanted.name, into)
             if kind.name in ("int", "long") and wanted.name in ("float", "double"):
-                turn = Turn("single" if wanted.name == "float" else "real", into)
+                turn = Conversion("single" if wanted.name == "float" else "real", into)
             return Read(cast("Wire", kind.name), turn)
     raise _unfit(wanted, into)
 
 
-def _written(kind: Record, wanted: Record | None, name: str) -> tuple[str | None, Part | None]:
+def _written(kind: Record, wanted: Record | None, name: str) -> tuple[str | None, AvroField | None]:
     """Find what a column's field was written as, and what the reader says of it."""
     names = {part.name for part in kind.parts}
     if wanted is None:
         if name in names:
             return name, None
         why = f"{kind} has no such field"
-        raise _RefusedError(why, f".{name}", can_default=True)
+        raise _UnresolvedError(why, f".{name}", can_default=True)
     part = next((part for part in wanted.parts if part.name == name), None)
     if part is None:
         why = f"the reader's {wanted} has no such field"
-        raise _RefusedError(why, f".{name}")
+        raise _UnresolvedError(why, f".{name}")
     return next((n for n in (name, *part.aliases) if n in names), None), part
 
 
@@ -289,40 +289,40 @@ def _is_same(kind: AvroType, branch: AvroType) -> bool:
 
 
 def _same_sense(written: Logical | None, wanted: Logical | None) -> bool:
-    """Tell whether a number that stands for one thing is not taken for another."""
+    """Return whether two logical types may stand for the same thing."""
     return written is None or wanted is None or written == wanted
 
 
-def _turn(kind: Primitive | Fixed, plain: str, into: Type) -> Turn:
+def _conversion(kind: Primitive | Fixed, plain: str, into: Type) -> Conversion:
     """Find what becomes of a value: by what it stands for, or else by what it is."""
-    if kind.logical and (turn := _logical_turn(kind.logical, plain, into)):
-        return turn
+    if kind.logical and (conversion := _logical_conversion(kind.logical, plain, into)):
+        return conversion
     if do := _PLAIN.get(plain, {}).get(into):
-        return Turn(do, into)  # type: ignore[arg-type]
+        return Conversion(do, into)  # type: ignore[arg-type]
     raise _unfit(kind, into)
 
 
-def _logical_turn(logical: Logical, plain: str, into: Type) -> Turn | None:
+def _logical_conversion(logical: Logical, plain: str, into: Type) -> Conversion | None:
     name, _, unit = logical.name.rpartition("-")
     match name, into:
         case "timestamp", Atom.TIMESTAMP:
-            return Turn("instant", into, by=_UNITS[unit])
+            return Conversion("instant", into, by=_UNITS[unit])
         case "local-timestamp", Atom.TIMESTAMP_NTZ:
-            return Turn("instant", into, by=_UNITS[unit])
+            return Conversion("instant", into, by=_UNITS[unit])
     match logical.name, into:
         case "date", Atom.DATE:
-            return Turn("fit", into)
+            return Conversion("fit", into)
         case "uuid", Atom.STRING:
-            return Turn("uuid bytes" if plain == "fixed" else "uuid", into)
+            return Conversion("uuid bytes" if plain == "fixed" else "uuid", into)
         case "decimal", Decimal(precision, scale):
             whole = logical.precision - logical.scale
             if precision - scale >= whole and scale >= logical.scale:
-                return Turn("decimal", into, scale=logical.scale)
+                return Conversion("decimal", into, scale=logical.scale)
     return None
 
 
-def _unfit(kind: AvroType, into: Type) -> _RefusedError:
-    return _RefusedError(f"it is {kind}, which cannot be {_word(into)}")
+def _unfit(kind: AvroType, into: Type) -> _UnresolvedError:
+    return _UnresolvedError(f"it is {kind}, which cannot be {_word(into)}")
 
 
 def _word(into: Type) -> str:

@@ -15,7 +15,7 @@ Wire: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Conversion:
     """What is made of a value as it was written."""
 
     do: Literal[
@@ -41,7 +41,7 @@ class Read:
     """A value without parts."""
 
     wire: Wire
-    turn: Turn
+    turn: Conversion
     size: int = 0
     """Of fixed."""
     symbols: tuple[str | None, ...] = ()
@@ -86,7 +86,7 @@ class Dict:
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkipValue:
     """A value that no column wants."""
 
     kind: AvroType
@@ -111,4 +111,4 @@ class Build:
     """How many columns it makes."""
 
 
-Step: TypeAlias = Read | Nothing | Refuse | Choose | List | Dict | Skip | Build
+Step: TypeAlias = Read | Nothing | Refuse | Choose | List | Dict | SkipValue | Build

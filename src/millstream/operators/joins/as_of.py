@@ -30,8 +30,8 @@ def join_as_of(
     """Join each event with the latest reference row of its key at or before its event time.
 
     Of reference rows at the same instant the greatest counts, by their columns written as JSON. If
-    both are streams, an event is given when the watermark has passed it: a reference row that
-    arrives later and belongs before it is not missed, and one that belongs after it is not taken.
+    both are streams, an event is emitted when the watermark has passed it: a reference row that
+    arrives later and belongs before it is found, and one that belongs after it is not.
     A stream keeps one reference row per key, besides those that are newer than the watermark; with
     `within`, only keys that had one in that time. If only the events are a stream, each batch is
     joined at once with the reference rows as they are. An event whose event time is null has no

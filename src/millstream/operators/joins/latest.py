@@ -18,8 +18,8 @@ from millstream.model.state import KeptOperator
 from millstream.operators.build_context import Hold, notes
 from millstream.operators.columns import quoted, typed, types_of
 from millstream.operators.state.buckets import KEY, run_keyed
-from millstream.operators.state.parts import Turn
-from millstream.operators.state.text import as_key, as_text, from_text, hold_kept
+from millstream.operators.state.parts import TurnResult
+from millstream.operators.state.row_text import as_key, as_text, check_kept_types, from_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,14 +37,14 @@ _UNTIMED = -(2**62)
 """The event time of an event that has none: before every reference row, and final at once."""
 
 
-class _Memory(msgspec.Struct, array_like=True):
-    """What is known of a key: events that are not final, and the rows that may count for more."""
+class _LatestMemory(msgspec.Struct, array_like=True):
+    """What is known of a key: events that are not final, and reference rows for later events."""
 
     events: list[tuple[int, str]]
     reference: list[tuple[int, str]]
 
 
-_MEMORIES = msgspec.msgpack.Decoder(_Memory)
+_MEMORIES = msgspec.msgpack.Decoder(_LatestMemory)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Latest:
         packed: bytes | None,
         rows: Sequence[tuple[Any, ...]],
         frontier_us: float,
-    ) -> Turn:
+    ) -> TurnResult:
         """Take rows, event time, side and text, and answer the events up to the frontier.
 
         >>> latest = Latest(None, is_inner=False)
@@ -71,7 +71,7 @@ class Latest:
         >>> latest.turn("k", turn.packed, [(8, 1, "r8"), (10, 0, "e10")], 10).answers
         [('e9', 'r9'), ('e10', 'r9')]
         """
-        memory = _MEMORIES.decode(packed) if packed is not None else _Memory([], [])
+        memory = _MEMORIES.decode(packed) if packed is not None else _LatestMemory([], [])
         events = sorted([*memory.events, *((us, text) for us, is_ref, text in rows if not is_ref)])
         known = sorted([*memory.reference, *((us, text) for us, is_ref, text in rows if is_ref)])
         final = bisect_right(events, max(frontier_us, _UNTIMED), key=_time)
@@ -82,12 +82,12 @@ class Latest:
         ]
         events, known = events[final:], self._needed(known, frontier_us)
         if not events and not known:
-            return Turn(None, None, answers)
+            return TurnResult(None, None, answers)
         dues = [us for us, _ in events[:1]]
         if self.age_us is not None:
             dues += [us + self.age_us for us, _ in known[:1]]
-        packed = msgspec.msgpack.encode(_Memory(events, known))
-        return Turn(packed, min(dues, default=None), answers)
+        packed = msgspec.msgpack.encode(_LatestMemory(events, known))
+        return TurnResult(packed, min(dues, default=None), answers)
 
     def _as_of(self, known: Sequence[tuple[int, str]], us: int) -> str:
         place = bisect_right(known, us, key=_time)
@@ -122,10 +122,10 @@ class AsOf:
             OPERATOR_COLUMN: A column has a type that the state of a stream cannot keep.
         """
         left, right = self.sides.left, self.sides.right
-        hold_kept(left, left.columns, call=call, at=at)
-        hold_kept(right, right.columns, call=call, at=at)
-        both = _told(left, self.sides.on, self.sides.left_time, side=0).unionAll(
-            _told(self._keyed, self.sides.on, self.sides.right_time, side=1)
+        check_kept_types(left, left.columns, call=call, at=at)
+        check_kept_types(right, right.columns, call=call, at=at)
+        both = _keyed_rows(left, self.sides.on, self.sides.left_time, side=0).unionAll(
+            _keyed_rows(self._keyed, self.sides.on, self.sides.right_time, side=1)
         )
         if left.isStreaming:
             notes().states.append(self._kept(call, at))
@@ -138,7 +138,7 @@ class AsOf:
         ).select("l.*", *self._added())
 
     def _kept(self, call: str, at: Location) -> KeptOperator:
-        """What is kept of a key depends on."""
+        """Describe what the state of a key depends on."""
         sides = self.sides
         age = None if self.age_us is None else timedelta(microseconds=self.age_us)
         facts = {
@@ -150,15 +150,15 @@ class AsOf:
         return KeptOperator(call, facts, columns, at)
 
     def at_once(self) -> DataFrame:
-        """Join with reference rows that are all there."""
+        """Join with reference rows that are complete."""
         left, on = self.sides.left.alias("l"), self.sides.on
         rows = self._keyed
-        told = F.struct(
+        dated = F.struct(
             F.unix_micros(quoted(self.sides.right_time)).alias("us"),
             as_text(rows.columns).alias("text"),
         )
         history = rows.groupBy(*map(quoted, on)).agg(
-            F.sort_array(F.collect_list(told)).alias(_HISTORY)
+            F.sort_array(F.collect_list(dated)).alias(_HISTORY)
         )
         meets = reduce(
             lambda one, other: one & other, (quoted(k, "l") == quoted(k, "h") for k in on)
@@ -197,7 +197,7 @@ def _unbounded(dataset: str, *, call: str, at: Location) -> MillstreamError:
     return fault("UNBOUNDED_STATE", at=at, operator=call, dataset=dataset, why=why, fix=fix)
 
 
-def _told(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:
+def _keyed_rows(rows: DataFrame, on: Sequence[str], time: str, *, side: int) -> DataFrame:
     return rows.select(
         as_key(rows, on).alias(KEY),
         F.coalesce(F.unix_micros(quoted(time)), F.lit(_UNTIMED)).alias("us"),

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from millstream.errors import fault
-from millstream.operators.columns import hold_columns, names_of
+from millstream.operators.columns import check_columns, names_of, quoted
 from millstream.operators.event_time import event_time
 from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from millstream.errors import Location
 
@@ -36,36 +38,50 @@ class Sides:
         left: DataFrame,
         right: DataFrame,
         on: str | Sequence[str],
-        times: str | tuple[str, str] | None,
+        times: str | tuple[str | None, str | None] | None,
         *,
         call: str,
         at: Location,
     ) -> Sides:
-        """Hold two sides to what a join by event time needs.
+        """Check two sides for what a join by event time needs.
 
         Raises:
             DeclarationError: A key, an event time or a watermark is missing, or does not fit.
         """
-        keys = names_of(on)
-        if not keys:
-            instead = 'name the columns that are equal on both sides: on="…"'
-            raise option_fault(
-                call, "on", None, why="every row would meet every other", instead=instead, at=at
-            )
-        for rows, named in ((left, "the left rows"), (right, "the right rows")):
-            hold_columns(rows, keys, call=call, option="on", named=named, at=at)
-        for key in keys:
-            kinds = [side.schema[key].dataType for side in (left, right)]
-            if kinds[0] != kinds[1]:
-                one, other = (kind.simpleString() for kind in kinds)
-                raise fault("JOIN_KEY_TYPES", at=at, call=call, key=key, left=one, right=other)
-        left_said, right_said = _said(times, call, at)
+        keys = _keys(left, right, on, call, at)
+        left_chosen, right_chosen = _chosen(times, call, at)
         waits = left.isStreaming == right.isStreaming
-        one = event_time(left, left_said, call=call, named="the left rows", waits=waits, at=at)
-        other = event_time(right, right_said, call=call, named="the right rows", waits=waits, at=at)
+        one = event_time(left, left_chosen, call=call, named="the left rows", waits=waits, at=at)
+        other = event_time(
+            right, right_chosen, call=call, named="the right rows", waits=waits, at=at
+        )
         sides = Sides(left, right, keys, one, other)
-        sides._hold_names(call, at)
+        sides._check_names(call, at)
         return sides
+
+    @staticmethod
+    def untimed(
+        left: DataFrame, right: DataFrame, on: str | Sequence[str], *, call: str, at: Location
+    ) -> Sides:
+        """Check two sides for what a join needs that does not look at event times.
+
+        Raises:
+            DeclarationError: A key is missing, or does not fit.
+        """
+        sides = Sides(left, right, _keys(left, right, on, call, at), "", "")
+        sides._check_names(call, at)
+        return sides
+
+    def columns(self, *, is_outer: bool, with_right: bool = True) -> list[Column]:
+        """Return the columns of joined rows, `l` and `r`; none is an event time to Spark."""
+        found = []
+        for name in self.left.columns:
+            column = quoted(name, "l")
+            if is_outer and name in self.on:
+                column = F.coalesce(column, quoted(name, "r"))
+            found.append(column.alias(name, metadata={}))
+        added = self.names.items() if with_right else ()
+        return [*found, *(quoted(n, "r").alias(called, metadata={}) for n, called in added)]
 
     @property
     def names(self) -> dict[str, str]:
@@ -74,15 +90,34 @@ class Sides:
         added = (name for name in self.right.columns if name not in self.on)
         return {name: f"{name}{SUFFIX}" if name in taken else name for name in added}
 
-    def _hold_names(self, call: str, at: Location) -> None:
+    def _check_names(self, call: str, at: Location) -> None:
         columns = [*self.left.columns, *self.names.values()]
         if doubled := next((name for name in columns if columns.count(name) > 1), None):
             why = "which the answer would have twice: rename one of the two"
             raise column_fault(call, doubled, why=why, columns=columns, at=at)
 
 
-def _said(times: object, call: str, at: Location) -> tuple[str | None, str | None]:
-    """Give what is said of the event time of each side."""
+def _keys(
+    left: DataFrame, right: DataFrame, on: str | Sequence[str], call: str, at: Location
+) -> tuple[str, ...]:
+    keys = names_of(on)
+    if not keys:
+        instead = 'name the columns that are equal on both sides: on="…"'
+        raise option_fault(
+            call, "on", None, why="every row would meet every other", instead=instead, at=at
+        )
+    for rows, named in ((left, "the left rows"), (right, "the right rows")):
+        check_columns(rows, keys, call=call, option="on", named=named, at=at)
+    for key in keys:
+        kinds = [side.schema[key].dataType for side in (left, right)]
+        if kinds[0] != kinds[1]:
+            one, other = (kind.simpleString() for kind in kinds)
+            raise fault("JOIN_KEY_TYPES", at=at, call=call, key=key, left=one, right=other)
+    return keys
+
+
+def _chosen(times: object, call: str, at: Location) -> tuple[str | None, str | None]:
+    """Return the event-time column that the user names for each side."""
     match times:
         case str() | None:
             return times, times

@@ -1,60 +1,38 @@
-"""Rows of two streams that belong together if they are near each other in event time."""
+"""What users call to join rows of two streams that are near each other in event time."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
 from millstream.errors import fault
 from millstream.operators.event_time import length_us
-from millstream.operators.fault import option_fault
+from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from millstream.errors import Location
-    from millstream.operators.joins.sides import Sides
-
-    How = Literal["inner", "left", "right", "full", "semi"]
+    from millstream.operators.joins.near import How, TimeBound
 
 _CALL = "ms.join_within"
 _HOWS = ("inner", "left", "right", "full", "semi")
-_BEHIND = "millstream.behindUs"
-"""How far the event time of a join's answer is behind the frontier: a further join waits longer."""
-
-_MILLISECOND_US = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """How much earlier and later than the left row a right row may be, in microseconds."""
+def _bound(within: str | tuple[str, str] | None, at: Location) -> TimeBound:
+    """Read the option of the user.
 
-    before_us: int
-    after_us: int
+    Raises:
+        OPERATOR_OPTION: It is not a length of time, or two of them.
+    """
+    from millstream.operators.joins.near import TimeBound
 
-    @property
-    def waits_us(self) -> int:
-        """How long after a row its answer may come: Spark gives it up a millisecond later."""
-        return max(self.before_us, self.after_us) + _MILLISECOND_US
-
-    @staticmethod
-    def of(within: str | tuple[str, str] | None, at: Location) -> Bound:
-        """Read what the user says.
-
-        Raises:
-            OPERATOR_OPTION: It is not a length of time, or two of them.
-        """
-        before, after = ("0 s", within) if isinstance(within, str | None) else _two(within, at)
-        why = "every row would be remembered for ever"
-        lengths = (
-            length_us(text, "within", call=_CALL, why=why, at=at) for text in (before, after)
-        )
-        return Bound(*lengths)
+    before, after = ("0 s", within) if isinstance(within, str | None) else _two(within, at)
+    why = "every row would be remembered for ever, which unbounded=True asks for"
+    lengths = (length_us(text, "within", call=_CALL, why=why, at=at) for text in (before, after))
+    return TimeBound(*lengths)
 
 
 def _two(within: object, at: Location) -> tuple[str, str]:
@@ -68,39 +46,47 @@ def _two(within: object, at: Location) -> tuple[str, str]:
     raise option_fault(_CALL, "within", within, why=why, instead=instead, at=at)
 
 
-def join_within(
+def join_within(  # noqa: PLR0913 - each is said by name, and most calls say two
     left: DataFrame,
     right: DataFrame,
     *,
     on: str | Sequence[str],
     within: str | tuple[str, str] | None = None,
+    until: str | None = None,
+    unbounded: bool = False,
     how: How = "inner",
     event_time: str | tuple[str, str] | None = None,
 ) -> DataFrame:
     """Join rows that have equal keys and are near each other in event time.
 
     `within="1 hour"` means 0 <= right time - left time <= 1 hour; `within=("10 minutes", "1 hour")`
-    that the right row may also come up to 10 minutes before the left one. In a stream a pair is
-    given as soon as both are there, a row without a partner when the watermark has passed the last
-    moment for one. A column of the right side whose name the left side has too, such as the event
-    time, is given as `at_right`.
+    that the right row may also come up to 10 minutes before the left one. `until="expires"` means
+    left time <= right time <= expires, a column of the left row; with `within` too, the earlier of
+    both ends. In a stream a pair is emitted as soon as both are there, and a row without a partner
+    when the watermark has passed the last moment for one. A column of the right side whose name the
+    left side has too, such as the event time, is named `at_right`.
 
     Args:
         left: In a stream, with a watermark.
         right: In a stream, with a watermark.
         on: Columns that are equal on both sides.
         within: The time bound.
+        until: A TIMESTAMP of the left side: until when a row may find a partner, itself included. A
+            row that has none, or one before its own time, finds none.
+        unbounded: Join all rows of equal keys, whenever they were. A stream keeps every row for
+            ever.
         how: `inner`, `left`, `right`, `full`, or `semi`: left rows that have a partner, once.
         event_time: The column of both sides, or that of the left and that of the right; by default
-            the only TIMESTAMP of each.
+            the only TIMESTAMP of each; with `until`, the only other one.
 
     Raises:
         DeclarationError: A key, an event time, a watermark or the time bound is missing.
     """
     at = location_of_caller()
+    from millstream.operators.joins.near import all_pairs, near_pairs
     from millstream.operators.joins.sides import Sides
+    from millstream.operators.joins.until import joined_until
 
-    bound = Bound.of(within, at)
     if how not in _HOWS:
         instead = f"use one of {', '.join(_HOWS)}"
         raise option_fault(_CALL, "how", how, why="not known", instead=instead, at=at)
@@ -108,119 +94,50 @@ def join_within(
         side = "right" if left.isStreaming else "left"
         instead = "join it with Spark's own left.join(right, ...), or with ms.join_as_of"
         raise fault("JOIN_SIDES", at=at, side=side, call=_CALL, instead=instead)
-    return _joined(Sides.of(left, right, on, event_time, call=_CALL, at=at), bound, how)
+    if unbounded:
+        _check_unbounded(within, until, how, at)
+        return all_pairs(Sides.untimed(left, right, on, call=_CALL, at=at), at)
+    if until is None:
+        bound = _bound(within, at)
+        sides = Sides.of(left, right, on, event_time, call=_CALL, at=at)
+        return near_pairs(sides, bound, how, at)
+    longest_us = _longest(within, at)
+    times = _times(left, until, event_time, at)
+    sides = Sides.of(left, right, on, times, call=_CALL, at=at)
+    return joined_until(sides, until, longest_us, how, at)
 
 
-def _joined(sides: Sides, bound: Bound, how: How) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    from millstream.operators.build_context import Hold, notes
-    from millstream.operators.columns import quoted
-
-    is_stream, there = sides.left.isStreaming, _there(sides)
-    left, right = (
-        side if is_stream else side.withColumn(there, F.lit(True))
-        for side in (sides.left, sides.right)
-    )
-    one, other = quoted(sides.left_time, "l"), quoted(sides.right_time, "r")
-    # In this form Spark finds out for how long it has to keep the rows of each side.
-    begins = one - _interval(bound.before_us) if bound.before_us else one
-    meets = (other >= begins) & (other <= one + _interval(bound.after_us))
-    for key in sides.on:
-        meets &= _equal(key, how)
-    pairs = left.alias("l").join(right.alias("r"), meets, "leftsemi" if how == "semi" else how)
-    if is_stream:
-        notes().holds.append(Hold(timedelta(microseconds=bound.waits_us)))
-    elif how != "semi":
-        pairs = _final(pairs, sides, bound)
-    return pairs.select(*_columns(sides, bound, how))
+def _check_unbounded(within: object, until: object, how: str, at: Location) -> None:
+    if within is not None or until is not None:
+        option, got = ("within", within) if within is not None else ("until", until)
+        why, instead = "unbounded=True as well", "leave one of the two out"
+        raise option_fault(_CALL, option, got, why=why, instead=instead, at=at)
+    if how != "inner":
+        why = "without a bound, a row without a partner is never final"
+        instead = 'use how="inner", or say within="1 hour"'
+        raise option_fault(_CALL, "how", how, why=why, instead=instead, at=at)
 
 
-def _there(sides: Sides) -> str:
-    """Name what tells whether a row of a side is in the answer's row."""
-    from millstream.operators.columns import free_name
-
-    return free_name("_there", (*sides.left.columns, *sides.right.columns))
-
-
-def _equal(key: str, how: How) -> Column:
-    """Say that a key is equal on both sides; a null equals nothing."""
-    from millstream.operators.columns import quoted
-
-    one, other = quoted(key, "l"), quoted(key, "r")
-    if how != "full":
-        return one == other
-    # For other joins Spark leaves null keys out; its full join of streams takes null to equal null.
-    # A condition on one side alone would have it give such rows before they are final.
-    return (one == other) & (one.isNotNull() | other.isNotNull())
+def _longest(within: object, at: Location) -> int | None:
+    """Read the bound that ends what `until` does not."""
+    match within:
+        case None:
+            return None
+        case str():
+            return length_us(within, "within", call=_CALL, why="", at=at)
+    why, instead = "not one length of time", 'with until, say within="1 hour" or leave it out'
+    raise option_fault(_CALL, "within", within, why=why, instead=instead, at=at)
 
 
-def _interval(us: int) -> Column:
-    from pyspark.sql import functions as F
+def _times(
+    left: DataFrame, until: str, event_time: str | tuple[str, str] | None, at: Location
+) -> str | tuple[str | None, str | None] | None:
+    """Return the event times: by default of the left side the only TIMESTAMP besides `until`."""
+    from pyspark.sql.types import TimestampType
 
-    return F.expr(f"INTERVAL '{us // 10**6}.{us % 10**6:06d}' SECOND")
-
-
-def _final(pairs: DataFrame, sides: Sides, bound: Bound) -> DataFrame:
-    """Leave out rows without a partner that a stream with this watermark still keeps."""
-    from pyspark.sql import functions as F
-
-    from millstream.operators.build_context import complete_us
-    from millstream.operators.columns import quoted
-
-    frontier = complete_us() - _behind(sides)
-    left, right = (quoted(_there(sides), side) for side in "lr")
-    if math.isinf(frontier):
-        return pairs if frontier > 0 else pairs.where(left & right)
-    # Spark gives a row up if it is older than the watermark less the bound, by a millisecond.
-    closed = int(frontier) - _MILLISECOND_US
-    one, other = quoted(sides.left_time, "l"), quoted(sides.right_time, "r")
-    return pairs.where(
-        (left & right)
-        | (left & (F.unix_micros(one) <= closed - bound.after_us))
-        | (right & (F.unix_micros(other) <= closed - bound.before_us))
-    )
-
-
-def _behind(sides: Sides) -> int:
-    fields = (sides.left.schema[sides.left_time], sides.right.schema[sides.right_time])
-    return max(int((field.metadata or {}).get(_BEHIND, 0)) for field in fields)
-
-
-def _columns(sides: Sides, bound: Bound, how: How) -> list[Column]:
-    """The columns of the answer; the event time of a side that is always there stays one."""
-    from pyspark.sql import functions as F
-
-    from millstream.operators.columns import quoted
-
-    columns = []
-    for name in sides.left.columns:
-        column = quoted(name, "l")
-        if name in sides.on and how in ("right", "full"):
-            column = F.coalesce(column, quoted(name, "r"))
-        is_time = name == sides.left_time and how not in ("right", "full")
-        told = _told(sides, name, "left", bound, is_time=is_time)
-        columns.append(column.alias(name, metadata=told))
-    for name, called in sides.names.items() if how != "semi" else ():
-        is_time = name == sides.right_time and how == "right"
-        told = _told(sides, name, "right", bound, is_time=is_time)
-        columns.append(quoted(name, "r").alias(called, metadata=told))
-    return columns
-
-
-def _told(
-    sides: Sides, name: str, side: Literal["left", "right"], bound: Bound, *, is_time: bool
-) -> dict[str, object]:
-    """What Spark is told of a column: it takes two event times in one row for a fault."""
-    from millstream.operators.build_context import complete_us, notes
-    from millstream.operators.event_time import WATERMARK
-
-    rows = sides.left if side == "left" else sides.right
-    told = dict(rows.schema[name].metadata or {})
-    if not is_time:
-        told.pop(WATERMARK, None)
-        told.pop(_BEHIND, None)
-    elif not rows.isStreaming and not math.isinf(complete_us()):
-        told[_BEHIND] = _behind(sides) + bound.waits_us
-        notes().behind_us.append(_behind(sides) + bound.waits_us)
-    return told
+    times = [f.name for f in left.schema.fields if isinstance(f.dataType, TimestampType)]
+    if until not in times:
+        why = "which is not a TIMESTAMP of the left rows"
+        raise column_fault(_CALL, until, option="until", why=why, columns=left.columns, at=at)
+    others = [name for name in times if name != until]
+    return (others[0], None) if event_time is None and len(others) == 1 else event_time

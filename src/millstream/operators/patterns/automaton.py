@@ -1,12 +1,12 @@
-"""The automaton: rows of one key in the order of event time, and what they amount to.
+"""The automaton: finds the matches among the rows of one key, in the order of event time.
 
-Every row that may begin the pattern does. From there each way to go on is a branch that waits for
-one step; branches stand in the order of preference, and of two that have the same future the less
-preferred one is dropped. The first row that completes a branch completes the match; from then on
-its branches are the ways to grow that are better than the best complete one so far.
+Every row that may begin the pattern does. From there each way to continue is a branch that waits
+for one step; branches stand in the order of preference, and of two that have the same future the
+less preferred one is dropped. The first row that completes a branch completes the match; from then
+on its branches are the ways to grow that are better than the best complete one so far.
 
 Matches are chosen in the order in which they are complete. Except with `skip_to_next`, what began
-earlier than a complete match and is not complete is given up: either that match is chosen, which
+earlier than a complete match and is not complete is dropped: either that match is chosen, which
 excludes it, or the one that excludes the match excludes it as well. So complete matches come first
 in the order of beginnings, and the first of them is the next to be chosen.
 """
@@ -26,7 +26,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.operators.patterns.program import Kept, Program, Skip
+    from millstream.operators.patterns.program import AfterMatch, Program, StepCondition
 
 FOREVER = math.inf
 """The frontier where all rows are there."""
@@ -44,8 +44,8 @@ class Row:
     """What is kept of it for the answer."""
     compared: str = "{}"
     """The values that are compared with other rows, as JSON of a struct."""
-    tie: int = 0
-    """Its place among rows at the same instant: a hash of all its columns."""
+    tie: int | str = 0
+    """Its place among rows at the same instant, in a form that sorts: see `patterns.tie`."""
     number: int = -1
     _values: list[Any] | None = field(default=None, repr=False)
 
@@ -57,7 +57,7 @@ class Row:
         return self._values
 
     @property
-    def order(self) -> tuple[int, int, str, int, str]:
+    def order(self) -> tuple[int, int | str, str, int, str]:
         """Its place among the rows of its key, whatever order they arrived in.
 
         What is kept for the answer counts only where the hashes of different rows are the same.
@@ -73,7 +73,7 @@ class Link:
     variable: int
     row: Row
     future: tuple[int, ...]
-    """What of the rows so far later conditions can see."""
+    """What later conditions can see of the rows so far."""
 
     def chain(self) -> Iterator[Link]:
         """The links, the last one first."""
@@ -89,7 +89,7 @@ class Link:
 
 
 class Branch(NamedTuple):
-    """One way to go on: it waits for a row of one step."""
+    """One way to continue: it waits for a row of one step."""
 
     origin: int
     """The step before; the same if it is to be repeated."""
@@ -101,27 +101,27 @@ class Branch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Begun:
-    """All that may become of the rows from one row on."""
+    """A row that begins the pattern, and the branches from there."""
 
     first: Row
     variable: int
     branches: list[Branch]
-    taken: Link | None = None
+    match: Link | None = None
     """The match, once there is one; it may still grow."""
 
     @property
     def is_over(self) -> bool:
         """Whether it is a match that cannot grow."""
-        return self.taken is not None and not self.branches
+        return self.match is not None and not self.branches
 
     def awaits(self, program: Program) -> int:
-        """Say which conditions a row must meet for anything to happen, as bits; -1 if none."""
+        """Return the conditions that a row must meet to matter, as bits; -1 if none."""
         every = [program.awaited(branch.origin, branch.target) for branch in self.branches]
         return reduce(operator.or_, every, 0)
 
 
 class Beginnings:
-    """Beginnings in the order of their first rows, and by what they wait for.
+    """Beginnings, in the order of their first rows and indexed by what they wait for.
 
     A row is shown to those that wait for one like it, so that many which wait for what does not
     come cost nothing.
@@ -147,7 +147,7 @@ class Beginnings:
         return next(iter(self))
 
     def put(self, begun: Begun, awaits: int) -> None:
-        """Add one that comes after all others, or say what one waits for by now."""
+        """Add one after all others, or update what one waits for."""
         number = begun.first.number
         if self._awaited.get(number) != awaits:
             self._wait_no_longer(number)
@@ -156,21 +156,21 @@ class Beginnings:
         self._in_order[number] = begun
 
     def remove(self, begun: Begun) -> None:
-        """Give one up."""
+        """Remove one."""
         number = begun.first.number
         self._wait_no_longer(number)
         del self._in_order[number]
 
     def remove_before(self, number: int) -> None:
-        """Give up those whose first row comes before a row."""
+        """Remove those whose first row comes before a row."""
         while self._in_order and self.first.first.number < number:
             self.remove(self.first)
 
     def remove_excluded(self, match: Begun, number: int) -> None:
-        """Give up those whose first row comes before a row, but for complete ones up to a match."""
+        """Remove those whose first row comes before a row, except complete ones up to a match."""
         began = takewhile(lambda other: other.first.number < number, self)
         last = match.first.number
-        for other in [o for o in began if o.taken is None or o.first.number > last]:
+        for other in [o for o in began if o.match is None or o.first.number > last]:
             self.remove(other)
 
     def waiting_for(self, mask: int) -> list[Begun]:
@@ -187,8 +187,8 @@ class Beginnings:
 
 
 @dataclass(slots=True)
-class Memory:
-    """What is remembered of a key."""
+class MatchMemory:
+    """The memory of a key."""
 
     begun: Beginnings = field(default_factory=Beginnings)
     pending: list[Row] = field(default_factory=list)
@@ -207,14 +207,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Automaton:
-    """Runs a pattern over the rows of one key at a time; of several keys it remembers nothing."""
+    """Runs a pattern over the rows of one key at a time; it holds no state itself."""
 
     program: Program
-    skip: Skip | None
-    """Where to go on after a match; None to look for beginnings that are not followed."""
+    skip: AfterMatch | None
+    """Where matching continues; None to look for beginnings that are not followed."""
 
-    def advance(self, memory: Memory, frontier: float) -> list[Found]:
-        """Take the rows up to a time, after which no row up to that time will come."""
+    def advance(self, memory: MatchMemory, frontier: float) -> list[Found]:
+        """Process the rows up to a time; no row up to that time can still arrive."""
         due = [row for row in memory.pending if row.at <= frontier]
         memory.pending = [row for row in memory.pending if row.at > frontier]
         found: list[Found] = []
@@ -223,8 +223,8 @@ class Automaton:
             found += self._taken(memory, row)
         return [*found, *self._expired(memory, frontier)]
 
-    def due(self, memory: Memory) -> int | None:
-        """Say up to which time the frontier must come for anything to happen."""
+    def due(self, memory: MatchMemory) -> int | None:
+        """Return the time that the frontier must reach for anything to happen."""
         moments = [row.at for row in memory.pending]
         if memory.begun:
             moments.append(self._deadline(memory.begun.first))
@@ -233,18 +233,18 @@ class Automaton:
     def _deadline(self, begun: Begun) -> int:
         return begun.first.at + self.program.within_us
 
-    def _expired(self, memory: Memory, frontier: float) -> Iterator[Found]:
+    def _expired(self, memory: MatchMemory, frontier: float) -> Iterator[Found]:
         while memory.begun and self._deadline(memory.begun.first) <= frontier:
             begun = memory.begun.first
             memory.begun.remove(begun)
-            if begun.taken is not None and self.skip is not None:
+            if begun.match is not None and self.skip is not None:
                 yield self._matched(memory, begun)
-            elif begun.taken is None and self.skip is None:
+            elif begun.match is None and self.skip is None:
                 rows = ((begun.variable, begun.first),)
                 yield Found(begun.first.at, self._deadline(begun), rows)
             yield from self._chosen(memory)
 
-    def _taken(self, memory: Memory, row: Row) -> Iterator[Found]:
+    def _taken(self, memory: MatchMemory, row: Row) -> Iterator[Found]:
         row.number = memory.count
         memory.count += 1
         moved = memory.begun.waiting_for(row.mask)
@@ -256,18 +256,18 @@ class Automaton:
             memory.begun.put(begun, begun.awaits(self.program))
         yield from self._over(memory, moved, row)
 
-    def _over(self, memory: Memory, moved: Sequence[Begun], row: Row) -> Iterator[Found]:
-        """Give up and return what a row decides, of beginnings that it mattered to."""
+    def _over(self, memory: MatchMemory, moved: Sequence[Begun], row: Row) -> Iterator[Found]:
+        """Remove the beginnings that a row decides, and return their matches."""
         for begun in moved:
             if begun not in memory.begun:
                 continue
-            if begun.taken is None:
+            if begun.match is None:
                 if self.skip is not None and not begun.branches:
                     memory.begun.remove(begun)
             elif self.skip is None:
                 memory.begun.remove(begun)
             elif self.skip.policy != "skip_to_next":
-                if begun.taken.row is row:
+                if begun.match.row is row:
                     past_last = self.skip.policy == "skip_past_last"
                     end = row.number + 1 if past_last else begun.first.number
                     memory.begun.remove_excluded(begun, end)
@@ -277,27 +277,27 @@ class Automaton:
                 memory.begun.remove(begun)
                 yield self._matched(memory, begun)
 
-    def _chosen(self, memory: Memory) -> Iterator[Found]:
+    def _chosen(self, memory: MatchMemory) -> Iterator[Found]:
         """Return matches that cannot grow, as long as none before them can."""
         while memory.begun and (begun := memory.begun.first).is_over:
             memory.begun.remove(begun)
             yield self._matched(memory, begun)
 
-    def _matched(self, memory: Memory, begun: Begun) -> Found:
-        assert begun.taken is not None
+    def _matched(self, memory: MatchMemory, begun: Begun) -> Found:
+        assert begun.match is not None
         assert self.skip is not None
-        links = [*begun.taken.chain()][::-1]
+        links = [*begun.match.chain()][::-1]
         of_step = [k.row.number for k in links if k.variable in self.skip.variables]
         match self.skip.policy:
             case "skip_past_last":
-                goes_on = links[-1].row.number + 1
+                continue_at = links[-1].row.number + 1
             case "skip_to_first":
-                goes_on = of_step[0]
+                continue_at = of_step[0]
             case "skip_to_last":
-                goes_on = of_step[-1]
+                continue_at = of_step[-1]
             case _:
-                goes_on = 0
-        memory.begun.remove_before(goes_on)
+                continue_at = 0
+        memory.begun.remove_before(continue_at)
         rows = tuple((link.variable, link.row) for link in links)
         return Found(begun.first.at, links[-1].row.at, rows)
 
@@ -305,7 +305,7 @@ class Automaton:
         waiting = [Branch(-1, target, 0, None) for target in self.program.entered(0)]
         begun = Begun(row, -1, waiting)
         self._follow(begun, row)
-        links = [branch.link for branch in begun.branches] + [begun.taken]
+        links = [branch.link for branch in begun.branches] + [begun.match]
         first = next((link for link in links if link is not None), None)
         if first is None:
             return None
@@ -315,11 +315,11 @@ class Automaton:
 
     def _follow(self, begun: Begun, row: Row) -> None:
         """Have the branches that wait for such a row take it."""
-        grows = begun.taken is not None
+        grows = begun.match is not None
         branches: list[Branch] = []
         passed: list[Branch] = []
         for branch in begun.branches:
-            # A match that grows rather takes a row in any way than passes it over in a better one.
+            # A match that grows prefers taking a row in any way to skipping it in a better one.
             if passed and not (grows and passed[0].link is branch.link):
                 branches += passed
                 passed = []
@@ -333,7 +333,7 @@ class Automaton:
             is_complete = self.program.is_complete(branch.target, count)
             waiting = self._waiting(branch.target, count, link, greedily=grows or is_complete)
             if is_complete:
-                begun.taken = link
+                begun.match = link
                 begun.branches = [*_distinct([*branches, *waiting])] if grows else [*waiting]
                 return
             branches += waiting
@@ -345,7 +345,7 @@ class Automaton:
                 yield Branch(step, target, so_far, link)
 
     def _variable(self, branch: Branch, row: Row) -> int | None:
-        """Say as what a row is taken, if it is."""
+        """Return the variable that a row is taken for; None if it is not taken."""
         for kept in self.program.places[branch.target].variables:
             if _meets(kept, row, branch.link):
                 return kept.number
@@ -374,7 +374,7 @@ def linked(program: Program, before: Link | None, variable: int, row: Row) -> Li
     return link
 
 
-def _meets(kept: Kept, row: Row, link: Link | None) -> bool:
+def _meets(kept: StepCondition, row: Row, link: Link | None) -> bool:
     if not row.mask >> kept.number & 1:
         return False
     if kept.compared is None:

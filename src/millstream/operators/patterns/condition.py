@@ -1,4 +1,4 @@
-"""What a condition says: which part looks at one row only, and which at earlier steps."""
+"""Conditions, parsed: the part that reads one row only, and the part on earlier steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotAConditionError(ValueError):
 
 
 def refuse(why: str) -> NoReturn:
-    """Say why something is not a condition."""
+    """Raise, with the reason why a text is not a condition."""
     raise NotAConditionError(why)
 
 
@@ -30,9 +30,9 @@ class Condition:
 
     text: str
     alone: exp.Expr | None
-    """What looks at the row alone; Spark judges it."""
+    """The part on the row alone; Spark evaluates it."""
     compared: exp.Expr | None
-    """What compares the row with earlier steps; judged in Python."""
+    """The part that compares the row with earlier steps; evaluated in Python."""
 
 
 def parse(text: str, steps: Collection[str]) -> Condition:
@@ -52,16 +52,16 @@ def parse(text: str, steps: Collection[str]) -> Condition:
 
     parts: dict[bool, list[exp.Expr]] = {True: [], False: []}
     for part in _conjuncts(whole):
-        _hold_aggregates(part, steps)
+        _check_aggregates(part, steps)
         parts[bool(step_references(part, steps))].append(part)
     alone, compared = (exp.and_(*p) if p else None for p in (parts[False], parts[True]))
     return Condition(text, alone, compared)
 
 
-def can_be_told(name: str) -> bool:
-    """Whether a name can stand before a dot, which a word of SQL may not.
+def can_name_step(name: str) -> bool:
+    """Whether a name can stand before a dot; a keyword of SQL cannot.
 
-    >>> can_be_told("small"), can_be_told("then")
+    >>> can_name_step("small"), can_name_step("then")
     (True, False)
     """
     try:
@@ -71,7 +71,7 @@ def can_be_told(name: str) -> bool:
 
 
 def references(text: str) -> set[str]:
-    """Name what stands before a dot in a condition: steps, or columns that are structs.
+    """Return the names before a dot in a condition: steps, or columns that are structs.
 
     Raises:
         NotAConditionError: It cannot be read.
@@ -83,7 +83,7 @@ def references(text: str) -> set[str]:
 
 
 def step_references(expression: exp.Expr, steps: Collection[str]) -> set[str]:
-    """Name the steps that an expression refers to."""
+    """Return the steps that an expression refers to."""
     from sqlglot import exp
 
     columns = map(path_of, expression.find_all(exp.Column))
@@ -91,7 +91,7 @@ def step_references(expression: exp.Expr, steps: Collection[str]) -> set[str]:
 
 
 def path_of(column: exp.Column) -> Path:
-    """Give the names of a column: a.b.c is a, b, c."""
+    """Return the names of a column: a.b.c is a, b, c."""
     names = [part.name for part in column.parts]
     node: Any = column
     while node.parent is not None and node.parent.key == "dot" and node.parent.this is node:
@@ -101,7 +101,7 @@ def path_of(column: exp.Column) -> Path:
 
 
 def aggregates() -> dict[type[exp.Expr], str]:
-    """What can be said of all rows of a step."""
+    """Return the aggregates over the rows of a step, by their class."""
     from sqlglot import exp
 
     return {
@@ -137,15 +137,15 @@ def read_list(text: str, wanted: str) -> exp.Select:
         found = sqlglot.parse(f"SELECT {text}", dialect="spark")
     except SqlglotError as error:
         faults = getattr(error, "errors", None) or [{"description": str(error)}]
-        told = str(faults[0]["description"]).splitlines()[0].partition(" for <")[0]
-        refuse(f"it cannot be read ({told})")
+        message = str(faults[0]["description"]).splitlines()[0].partition(" for <")[0]
+        refuse(f"it cannot be read ({message})")
     query = found[0]
-    if len(found) != 1 or not isinstance(query, exp.Select) or _said(query) != ["expressions"]:
+    if len(found) != 1 or not isinstance(query, exp.Select) or _clauses(query) != ["expressions"]:
         refuse(f"it is not {wanted}")
     return query
 
 
-def _said(query: exp.Select) -> list[str]:
+def _clauses(query: exp.Select) -> list[str]:
     return [name for name, value in query.args.items() if value]
 
 
@@ -189,11 +189,11 @@ def _described(expression: exp.Expr) -> str:
     return f"{expression.unnest().key} ({expression.sql(dialect='spark')})"
 
 
-def _hold_aggregates(expression: exp.Expr, steps: Collection[str]) -> None:
+def _check_aggregates(expression: exp.Expr, steps: Collection[str]) -> None:
     from sqlglot import exp
 
     for call in expression.find_all(*aggregates()):
         if not isinstance(call, exp.Expr) or step_references(call, steps):
             continue
-        written = call.sql(dialect="spark")
-        refuse(f"{written} is of no step; write {call.key}(step.column)")
+        rendered = call.sql(dialect="spark")
+        refuse(f"{rendered} is of no step; write {call.key}(step.column)")

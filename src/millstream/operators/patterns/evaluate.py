@@ -1,6 +1,6 @@
-"""Comparisons of a row with earlier steps, judged in Python as Spark would judge them.
+"""Comparisons of a row with earlier steps, evaluated in Python as Spark would.
 
-What cannot be judged exactly as Spark does is refused. Integers do not overflow here. Values are
+What cannot be evaluated exactly as in Spark is refused. Integers do not overflow here. Values are
 as they come from JSON: timestamps in microseconds, dates in days since 1970, decimals as text.
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from millstream.operators.patterns.condition import Path
 
 Seen = list[Any]
-"""The values of a row that conditions look at."""
+"""The values of a row that conditions read."""
 Past = Callable[[int], Sequence[Seen]]
-"""Gives the rows that a step has taken so far, by its number."""
+"""Returns the rows that a step has taken so far, by its number."""
 Kind = Literal[
     "integer", "double", "float", "decimal", "string", "boolean",
     "timestamp", "date", "interval", "null",
@@ -52,8 +52,8 @@ _MICROSECONDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """A part of a condition, ready to be judged."""
+class TypedExpression:
+    """A part of a condition, ready to evaluate."""
 
     kind: Kind
     value: Callable[[Seen, Past], Any]
@@ -62,24 +62,24 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """What the names in a condition mean."""
 
     columns: Mapping[Path, tuple[int, Kind]]
-    """Where a column is in what is seen of a row."""
+    """The position of a column in the values of a row, and its type."""
     steps: Mapping[str, int]
     """The numbers of steps."""
     digits: Mapping[Path, Digits] = field(default_factory=dict)
     """Those of columns that are decimals, as far as they are known."""
 
-    def column(self, path: Path) -> Typed:
+    def column(self, path: Path) -> TypedExpression:
         """The value of a column; one of a step is that of its last row."""
         is_past = len(path) > 1 and path[0] in self.steps
         name = path[1:] if is_past else path
         if name not in self.columns:
             refuse(f"{'.'.join(name)} is not a column that can be compared")
         (place, kind), step = self.columns[name], self.steps.get(path[0], -1)
-        read = _READ.get(kind, _as_it_is)
+        read = _READ.get(kind, _identity)
 
         def last(_: Seen, past: Past) -> Any:
             rows = past(step)
@@ -88,10 +88,10 @@ class Scope:
         def current(now: Seen, _: Past) -> Any:
             return None if now[place] is None else read(now[place])
 
-        return Typed(kind, last if is_past else current, self.digits.get(name))
+        return TypedExpression(kind, last if is_past else current, self.digits.get(name))
 
 
-def judge(expression: exp.Expr, scope: Scope) -> Typed:
+def judge(expression: exp.Expr, scope: NameScope) -> TypedExpression:
     """Make a condition ready: true, false or None for each row.
 
     Raises:
@@ -103,7 +103,7 @@ def judge(expression: exp.Expr, scope: Scope) -> Typed:
     return typed
 
 
-def typed_part(node: exp.Expr, scope: Scope) -> Typed:
+def typed_part(node: exp.Expr, scope: NameScope) -> TypedExpression:
     """Make a part of a condition ready.
 
     Raises:
@@ -120,30 +120,30 @@ def typed_part(node: exp.Expr, scope: Scope) -> Typed:
     return refuse(f"{inner.sql(dialect='spark')} cannot be judged together with other steps")
 
 
-def _as_it_is(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 _READ: dict[Kind, Callable[[Any], Any]] = {"decimal": Decimal, "double": float, "float": float}
 
 
-def _lifted(kind: Kind, function: Callable[..., Any], *parts: Typed) -> Typed:
+def _lifted(kind: Kind, function: Callable[..., Any], *parts: TypedExpression) -> TypedExpression:
     """Null if a part is null, else what a function makes of them."""
 
     def value(now: Seen, past: Past) -> Any:
         values = [part.value(now, past) for part in parts]
         return None if None in values else function(*values)
 
-    return Typed(kind, value)
+    return TypedExpression(kind, value)
 
 
-def _column(node: Any, scope: Scope) -> Typed:
+def _column(node: Any, scope: NameScope) -> TypedExpression:
     from sqlglot import exp
 
     return scope.column(path_of(next(node.find_all(exp.Column))))
 
 
-def _constant(node: Any, _: Scope) -> Typed:
+def _constant(node: Any, _: NameScope) -> TypedExpression:
     from sqlglot import exp
 
     kind: Kind
@@ -161,25 +161,25 @@ def _constant(node: Any, _: Scope) -> Typed:
         kind, value = "double", float(node.name)
     else:
         kind, value = "decimal", Decimal(node.name)
-        _, said, exponent = value.as_tuple()
-        digits = max(len(said), -exponent), -exponent
-    return Typed(kind, lambda *_: value, digits)
+        _, shown, exponent = value.as_tuple()
+        digits = max(len(shown), -exponent), -exponent
+    return TypedExpression(kind, lambda *_: value, digits)
 
 
-def _interval(node: Any, _: Scope) -> Typed:
+def _interval(node: Any, _: NameScope) -> TypedExpression:
     unit = (node.unit.name if node.unit else "").upper().removesuffix("S")
     if not node.this.name.isdigit() or unit not in _MICROSECONDS:
         refuse(f"{node.sql(dialect='spark')} is not a whole number of weeks, days, hours, …")
     length = int(node.this.name) * _MICROSECONDS[unit]
-    return Typed("interval", lambda *_: length)
+    return TypedExpression("interval", lambda *_: length)
 
 
-def _connector(node: Any, scope: Scope) -> Typed:
+def _connector(node: Any, scope: NameScope) -> TypedExpression:
     parts = [judge(part, scope) for part in (node.this, node.expression)]
     return _joined(parts, decides=node.key == "or")
 
 
-def _joined(parts: Sequence[Typed], *, decides: bool) -> Typed:
+def _joined(parts: Sequence[TypedExpression], *, decides: bool) -> TypedExpression:
     """AND, which one false decides, or OR, which one true does."""
 
     def value(now: Seen, past: Past) -> bool | None:
@@ -191,10 +191,10 @@ def _joined(parts: Sequence[Typed], *, decides: bool) -> Typed:
             is_known = is_known and found is not None
         return not decides if is_known else None
 
-    return Typed("boolean", value)
+    return TypedExpression("boolean", value)
 
 
-def _not(node: Any, scope: Scope) -> Typed:
+def _not(node: Any, scope: NameScope) -> TypedExpression:
     return _lifted("boolean", operator.not_, judge(node.this, scope))
 
 
@@ -208,12 +208,12 @@ _ORDERED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _comparison(node: Any, scope: Scope) -> Typed:
+def _comparison(node: Any, scope: NameScope) -> TypedExpression:
     return _compared(node.key, typed_part(node.this, scope), typed_part(node.expression, scope))
 
 
-def _compared(key: str, one: Typed, other: Typed) -> Typed:
-    compare, convert = _ORDERED[key], _as_it_is
+def _compared(key: str, one: TypedExpression, other: TypedExpression) -> TypedExpression:
+    compare, convert = _ORDERED[key], _identity
     kinds = {one.kind, other.kind}
     if kinds <= {*_NUMBERS} and kinds & {"double", "float"}:
         convert = _floating
@@ -228,7 +228,7 @@ def _floating(value: Any) -> tuple[bool, float]:
     return (True, 0.0) if math.isnan(number) else (False, number)
 
 
-def _null_safe(node: Any, scope: Scope) -> Typed:
+def _null_safe(node: Any, scope: NameScope) -> TypedExpression:
     one, other = typed_part(node.this, scope), typed_part(node.expression, scope)
     equal = _compared("eq", one, other)
 
@@ -238,24 +238,26 @@ def _null_safe(node: Any, scope: Scope) -> Typed:
             return bool(found)
         return one.value(now, past) is None and other.value(now, past) is None
 
-    return Typed("boolean", value)
+    return TypedExpression("boolean", value)
 
 
-def _is(node: Any, scope: Scope) -> Typed:
+def _is(node: Any, scope: NameScope) -> TypedExpression:
     inner, wanted = typed_part(node.this, scope), typed_part(node.expression, scope)
     if wanted.kind != "null" and {inner.kind, wanted.kind} != {"boolean"}:
         refuse(f"{node.sql(dialect='spark')} is not IS NULL or IS TRUE")
-    return Typed("boolean", lambda now, past: inner.value(now, past) is wanted.value(now, past))
+    return TypedExpression(
+        "boolean", lambda now, past: inner.value(now, past) is wanted.value(now, past)
+    )
 
 
-def _between(node: Any, scope: Scope) -> Typed:
+def _between(node: Any, scope: NameScope) -> TypedExpression:
     low, inner, high = (
         typed_part(part, scope) for part in (node.args["low"], node.this, node.args["high"])
     )
     return _joined([_compared("lte", low, inner), _compared("lte", inner, high)], decides=False)
 
 
-def _in(node: Any, scope: Scope) -> Typed:
+def _in(node: Any, scope: NameScope) -> TypedExpression:
     if not node.expressions:
         refuse(f"{node.sql(dialect='spark')} lists no values")
     inner = typed_part(node.this, scope)
@@ -270,20 +272,20 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _arithmetic(node: Any, scope: Scope) -> Typed:
+def _arithmetic(node: Any, scope: NameScope) -> TypedExpression:
     one, other = typed_part(node.this, scope), typed_part(node.expression, scope)
     kind, compute = _result(node.key, one.kind, other.kind), _ARITHMETIC[node.key]
     if kind == "double":
         return _lifted(kind, lambda a, b: compute(float(a), float(b)), one, other)
     if kind == "decimal":
         compute = DIGITS.add if node.key == "add" else DIGITS.subtract
-        digits = _digits(one, other, carry=1, written=node.sql(dialect="spark"))
+        digits = _digits(one, other, carry=1, rendered=node.sql(dialect="spark"))
         return replace(_lifted(kind, compute, one, other), digits=digits)
     return _lifted(kind, compute, one, other)
 
 
-def _digits(*parts: Typed, carry: int = 0, written: str) -> Digits | None:
-    """Give the digits that hold each of several decimals, and their sum if one is carried."""
+def _digits(*parts: TypedExpression, carry: int = 0, rendered: str) -> Digits | None:
+    """Return the digits that hold each of several decimals, and their sum if one is carried."""
     every = [part.digits or (_WHOLE if part.kind == "integer" else None) for part in parts]
     known = [digits for digits in every if digits is not None]
     if len(known) < len(every):
@@ -291,7 +293,7 @@ def _digits(*parts: Typed, carry: int = 0, written: str) -> Digits | None:
     after = max(scale for _, scale in known)
     most = max(precision - scale for precision, scale in known) + after + carry
     if most > _MOST_DIGITS:
-        refuse(f"{written} may need {most} digits, and Spark rounds beyond {_MOST_DIGITS}")
+        refuse(f"{rendered} may need {most} digits, and Spark rounds beyond {_MOST_DIGITS}")
     return most, after
 
 
@@ -310,7 +312,7 @@ def _result(key: str, one: Kind, other: Kind) -> Kind:
     return refuse(f"{key} of {one} and {other} is not done exactly as in Spark")
 
 
-def _unary(node: Any, scope: Scope) -> Typed:
+def _unary(node: Any, scope: NameScope) -> TypedExpression:
     inner = typed_part(node.this, scope)
     if inner.kind not in _NUMBERS:
         refuse(f"{node.sql(dialect='spark')} is of {inner.kind}")
@@ -320,39 +322,39 @@ def _unary(node: Any, scope: Scope) -> Typed:
     return _lifted(inner.kind, operator.neg if node.key == "neg" else abs, inner)
 
 
-def _coalesce(node: Any, scope: Scope) -> Typed:
+def _coalesce(node: Any, scope: NameScope) -> TypedExpression:
     parts = [typed_part(part, scope) for part in (node.this, *node.expressions)]
     kinds = {part.kind for part in parts} - {"null"}
     if len(kinds) > 1:
         refuse(f"coalesce is given {' and '.join(sorted(kinds))}")
-    given = [part for part in parts if part.kind == "decimal"]
-    digits = _digits(*given, written=node.sql(dialect="spark")) if given else None
+    decimals = [part for part in parts if part.kind == "decimal"]
+    digits = _digits(*decimals, rendered=node.sql(dialect="spark")) if decimals else None
 
     def first(now: Seen, past: Past) -> Any:
         found = (part.value(now, past) for part in parts)
         return next((value for value in found if value is not None), None)
 
-    return Typed(next(iter(kinds), "null"), first, digits)
+    return TypedExpression(next(iter(kinds), "null"), first, digits)
 
 
-def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
+def _aggregate(name: str, node: Any, scope: NameScope) -> TypedExpression:
     from sqlglot import exp
 
-    steps, written = step_references(node, scope.steps), node.sql(dialect="spark")
+    steps, rendered = step_references(node, scope.steps), node.sql(dialect="spark")
     if len(steps) != 1:
-        refuse(f"{written} is not over one step")
+        refuse(f"{rendered} is not over one step")
     [step] = steps
     number = scope.steps[step]
     if name == "count" and node.find(exp.Star):
-        return Typed("integer", lambda _, past: len(past(number)))
+        return TypedExpression("integer", lambda _, past: len(past(number)))
     # Inside, each row of the step stands for itself.
-    of_row = Scope(
+    of_row = NameScope(
         {(step, *path): place for path, place in scope.columns.items()},
         {},
         {(step, *path): digits for path, digits in scope.digits.items()},
     )
     inner = typed_part(node.this, of_row)
-    kind, fold = FOLDS[name](inner.kind, written)
+    kind, fold = FOLDS[name](inner.kind, rendered)
 
     def value(_: Seen, past: Past) -> Any:
         values = [inner.value(row, past) for row in past(number)]
@@ -361,10 +363,10 @@ def _aggregate(name: str, node: Any, scope: Scope) -> Typed:
     digits = inner.digits if kind == "decimal" else None
     if digits and name == "sum":
         digits = min(digits[0] + _SUM_GROWS, _MOST_DIGITS), digits[1]
-    return Typed(kind, value, digits)
+    return TypedExpression(kind, value, digits)
 
 
-_RULES: dict[str, Callable[[Any, Scope], Typed]] = {
+_RULES: dict[str, Callable[[Any, NameScope], TypedExpression]] = {
     "Column Dot": _column,
     "Null Boolean Literal": _constant,
     "Interval": _interval,

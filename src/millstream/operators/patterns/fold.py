@@ -22,11 +22,11 @@ DIGITS = Context(prec=100)
 """Arithmetic of decimals as exact as Spark's; Python's own operators round to 28 digits."""
 
 
-def _sum(kind: Kind, written: str) -> tuple[Kind, Fold]:
+def _sum(kind: Kind, rendered: str) -> tuple[Kind, Fold]:
     if kind in ("double", "float"):
         return "double", lambda values: _added(values) if values else None
     if kind not in ("integer", "decimal"):
-        refuse(f"{written} is a sum of {kind}")
+        refuse(f"{rendered} is a sum of {kind}")
     return (
         kind,
         lambda values: (
@@ -35,14 +35,14 @@ def _sum(kind: Kind, written: str) -> tuple[Kind, Fold]:
     )
 
 
-def _average(kind: Kind, written: str) -> tuple[Kind, Fold]:
+def _average(kind: Kind, rendered: str) -> tuple[Kind, Fold]:
     if kind not in ("integer", "double", "float"):
-        refuse(f"{written} is an average of {kind}, not done exactly as in Spark")
+        refuse(f"{rendered} is an average of {kind}, not done exactly as in Spark")
     return "double", lambda values: _added(values) / len(values) if values else None
 
 
 def _added(values: Sequence[Any]) -> float:
-    # Python's own sum() mends the last digits, from version 3.12 on; Spark's does not.
+    # Python's own sum() compensates rounding from version 3.12 on; Spark's does not.
     return reduce(operator.add, map(float, values))
 
 

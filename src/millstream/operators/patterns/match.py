@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
-from millstream.operators.patterns.program import hold_to_absence, hold_to_order, skip_of
+from millstream.operators.patterns.program import check_absence, check_order, skip_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,8 +30,8 @@ def match(
     Args:
         rows: Where to look; a stream must have a watermark.
         pattern: What to look for.
-        after_match: Where to go on: `skip_past_last` (after the last row: matches do not overlap),
-            `skip_to_next` (every row may begin a match), `skip_to_first(step)`,
+        after_match: Where matching continues: `skip_past_last` (after the last row: matches do not
+            overlap), `skip_to_next` (every row may begin a match), `skip_to_first(step)`,
             `skip_to_last(step)`.
         select: Columns of a match: those of the key, `began`, `ended`, and of steps as
             `step.column` (the last row) or `sum(step.column)`; by default the key, both times,
@@ -41,10 +41,10 @@ def match(
         DeclarationError: Pattern, rows and selection do not fit together.
     """
     at = location_of_caller()
-    hold_to_order(pattern)
-    from millstream.operators.patterns.found import found
+    check_order(pattern)
+    from millstream.operators.patterns.search import search
 
-    return found(rows, pattern, skip_of(pattern, after_match, at), select, at)
+    return search(rows, pattern, skip_of(pattern, after_match, at), select, at)
 
 
 def absent(rows: DataFrame, pattern: Pattern, *, select: str | None = None) -> DataFrame:
@@ -63,8 +63,8 @@ def absent(rows: DataFrame, pattern: Pattern, *, select: str | None = None) -> D
         DeclarationError: Pattern, rows and selection do not fit together.
     """
     at = location_of_caller()
-    hold_to_order(pattern)
-    hold_to_absence(pattern)
-    from millstream.operators.patterns.found import found
+    check_order(pattern)
+    check_absence(pattern)
+    from millstream.operators.patterns.search import search
 
-    return found(rows, pattern, None, select, at)
+    return search(rows, pattern, None, select, at)

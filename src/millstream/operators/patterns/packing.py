@@ -1,4 +1,4 @@
-"""What is remembered of a key, as few bytes."""
+"""The memory of a key, packed into few bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from millstream.operators.patterns.automaton import Begun, Branch, Link, Memory, Row, linked
+from millstream.operators.patterns.automaton import Begun, Branch, Link, MatchMemory, Row, linked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from millstream.operators.patterns.program import Program
 
 
-def pack(memory: Memory) -> bytes | None:
-    """Write what is remembered; None if it is nothing."""
+def pack(memory: MatchMemory) -> bytes | None:
+    """Write the memory of a key; None if it is empty."""
     if not memory.begun and not memory.pending:
         return None
     links = _links(memory)
@@ -36,7 +36,7 @@ def pack(memory: Memory) -> bytes | None:
                 [
                     row_at[id(b.first)],
                     b.variable,
-                    place(b.taken),
+                    place(b.match),
                     [[w.origin, w.target, w.so_far, place(w.link)] for w in b.branches],
                 ]
                 for b in memory.begun
@@ -46,10 +46,10 @@ def pack(memory: Memory) -> bytes | None:
     )
 
 
-def unpack(packed: bytes | None, program: Program) -> Memory:
-    """Read what was remembered."""
+def unpack(packed: bytes | None, program: Program) -> MatchMemory:
+    """Read the memory of a key."""
     if packed is None:
-        return Memory()
+        return MatchMemory()
     rows, chains, begun, pending = msgspec.msgpack.decode(packed)
     taken = [
         Row(at, mask, text, compared, tie, number)
@@ -62,7 +62,7 @@ def unpack(packed: bytes | None, program: Program) -> Memory:
     def link(place: int) -> Link | None:
         return links[place] if place >= 0 else None
 
-    memory = Memory(pending=[Row(*row) for row in pending], count=len(taken))
+    memory = MatchMemory(pending=[Row(*row) for row in pending], count=len(taken))
     for first, variable, last, waiting in begun:
         branches = [Branch(o, t, n, link(at)) for o, t, n, at in waiting]
         one = Begun(taken[first], variable, branches, link(last))
@@ -70,16 +70,16 @@ def unpack(packed: bytes | None, program: Program) -> Memory:
     return memory
 
 
-def _links(memory: Memory) -> list[Link]:
+def _links(memory: MatchMemory) -> list[Link]:
     """All links, each after the one before it."""
     found: dict[int, Link] = {}
     for begun in memory.begun:
-        for link in (begun.taken, *(branch.link for branch in begun.branches)):
+        for link in (begun.match, *(branch.link for branch in begun.branches)):
             new = takewhile(lambda part: id(part) not in found, link.chain() if link else ())
             found.update({id(part): part for part in [*new][::-1]})
     return list(found.values())
 
 
-def _rows(memory: Memory, links: list[Link]) -> Iterator[Any]:
+def _rows(memory: MatchMemory, links: list[Link]) -> Iterator[Any]:
     yield from (begun.first for begun in memory.begun)
     yield from (link.row for link in links)

@@ -1,8 +1,7 @@
-"""What a pattern is: steps in the order of event time, as users say them."""
+"""What a pattern is: steps in the order of event time, as users declare them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from millstream.declare import location_of_caller
 from millstream.errors import Location, MillstreamError, fault
-from millstream.memo import remembered
 from millstream.model.duration import parse_duration
 from millstream.operators.patterns.refusal import pattern_fault
 
@@ -33,7 +31,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PatternStep:
     """One place in a pattern: how many rows it takes, of which kind, and what must not precede."""
 
     variables: tuple[Variable, ...]
@@ -44,7 +42,7 @@ class Step:
     is_greedy: bool = True
     is_strict: bool = False
     without: tuple[Variable, ...] = ()
-    """What no row may be that comes after the step before and ahead of this one."""
+    """What no row may be between the step before and this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +53,11 @@ class Pattern:
     within: timedelta
     at: Location
     event_time: str | None = None
-    steps: tuple[Step, ...] = ()
+    tie_by: tuple[str, ...] = ()
+    """The columns that order rows at the same instant, before the hash of the row."""
+    steps: tuple[PatternStep, ...] = ()
     pending: tuple[Variable, ...] = ()
-    """What was said with `without` since the last step."""
+    """What was added with `without` since the last step."""
 
     def step(
         self,
@@ -82,7 +82,7 @@ class Pattern:
                 of the key in between.
 
         Raises:
-            PATTERN_REFUSED: The name or the times cannot be.
+            PATTERN_REFUSED: The name or the times are not valid.
             CONDITION_REFUSED: The condition is not one.
             LATER_STEP: An earlier condition refers to this step.
         """
@@ -109,7 +109,7 @@ class Pattern:
             strict: Whether its rows must come directly after the row before.
 
         Raises:
-            PATTERN_REFUSED: A name or the times cannot be.
+            PATTERN_REFUSED: A name or the times are not valid.
             CONDITION_REFUSED: A condition is not one.
             LATER_STEP: An earlier condition refers to this step.
         """
@@ -122,23 +122,23 @@ class Pattern:
         return self._with(_step(variables, times, at, optional, greedy, strict), at)
 
     def without(self, name: str, condition: str) -> Pattern:
-        """Say what must not happen between the step before and the step that follows.
+        """Add what must not happen between the step before and the step that follows.
 
         Raises:
-            PATTERN_REFUSED: The name cannot be, or nothing precedes it.
+            PATTERN_REFUSED: The name is not valid, or nothing precedes it.
             CONDITION_REFUSED: The condition is not one.
         """
         at = location_of_caller()
         if not self.steps:
             raise pattern_fault("before_the_first", got=name, at=at)
         grown = replace(self, pending=(*self.pending, Variable(name, condition, at)))
-        grown.hold_names(at)
+        grown.check_names(at)
         return grown
 
-    def _with(self, step: Step, at: Location) -> Pattern:
+    def _with(self, step: PatternStep, at: Location) -> Pattern:
         steps = (*self.steps, replace(step, without=self.pending))
         grown = replace(self, steps=steps, pending=())
-        grown.hold_names(at)
+        grown.check_names(at)
         return grown
 
     @property
@@ -146,8 +146,8 @@ class Pattern:
         """What the steps are called, in order, with the alternatives."""
         return tuple(v.name for step in self.steps for v in step.variables)
 
-    def hold_names(self, at: Location) -> None:
-        """Hold names and conditions to what can be, so far.
+    def check_names(self, at: Location) -> None:
+        """Check the names and conditions so far.
 
         Raises:
             PATTERN_REFUSED: A name is not one, or is used twice.
@@ -168,12 +168,7 @@ class Pattern:
                 raise fault(
                     "CONDITION_REFUSED", at=v.at, step=v.name, condition=v.condition, why=why
                 )
-        said = [(v.name, v.condition, sorted(known)) for v, known in self.conditions()]
-        remembered(
-            json.dumps(["pattern", said, self.names, guards]),
-            self._held,
-            by=("sqlglot", __name__, "millstream.operators.patterns.condition"),
-        )
+        self._check_conditions()
 
     def conditions(self) -> list[tuple[Variable, frozenset[str]]]:
         """Every condition, with the names of the steps it may refer to."""
@@ -185,10 +180,10 @@ class Pattern:
             known |= {v.name for v in step.variables}
         return [*found, *((v, known) for v in self.pending)]
 
-    def _held(self) -> Mapping[str, int]:
+    def _check_conditions(self) -> None:
         from millstream.operators.patterns.condition import (
             NotAConditionError,
-            can_be_told,
+            can_name_step,
             parse,
             references,
         )
@@ -198,7 +193,7 @@ class Pattern:
             v.name for v in self.pending
         }
         for variable, known in self.conditions():
-            if variable.name not in unseen and not can_be_told(variable.name):
+            if variable.name not in unseen and not can_name_step(variable.name):
                 raise pattern_fault("word_of_sql", got=variable.name, at=variable.at)
             try:
                 parse(variable.condition, known)
@@ -214,7 +209,6 @@ class Pattern:
             for other in every:
                 if other.name in dotted - known:
                     raise _premature(variable, other.name, is_unseen=other.name in unseen)
-        return {}
 
     def parsed(self) -> tuple[tuple[Variable, Condition], ...]:
         """Every condition in its two parts: of steps and of what must not happen, in order."""
@@ -224,7 +218,11 @@ class Pattern:
 
 
 def pattern(
-    *, key: str | Sequence[str], within: str | None = None, event_time: str | None = None
+    *,
+    key: str | Sequence[str],
+    within: str | None = None,
+    event_time: str | None = None,
+    tie_by: str | Sequence[str] = (),
 ) -> Pattern:
     """Begin a pattern, to which steps are added; `ms.match` and `ms.absent` look for it.
 
@@ -232,23 +230,30 @@ def pattern(
         key: The columns whose rows belong together, such as the card or the device.
         within: The time from the first row of a match to its last, both included.
         event_time: The column that orders the rows; needed if they have several timestamps.
+        tie_by: The columns that order rows of a key at the same instant, ascending, a null first,
+            such as a sequence number; what is equal in them too is ordered by a hash of the row.
 
     Raises:
         TIME_BOUND_MISSING: There is no time bound.
-        PATTERN_REFUSED: The key is not one column or several.
+        PATTERN_REFUSED: The key is not one column or several, or `tie_by` names no columns.
 
     >>> fever = pattern(key="patient", within="6 hours").step("first", "degrees > 39")
     >>> fever.step("second", "degrees > first.degrees").names
     ('first', 'second')
     """
     at = location_of_caller()
-    return Pattern(_key(key, at), _bound(within, at), at, event_time)
-
-
-def _key(key: object, at: Location) -> tuple[str, ...]:
-    names = (key,) if isinstance(key, str) else key
-    if not isinstance(names, Sequence) or not names or not all(isinstance(n, str) for n in names):
+    names, ties = _names(key), _names(tie_by)
+    if not names:
         raise pattern_fault("key", got=key, at=at)
+    if ties is None:
+        raise pattern_fault("tie_by", got=tie_by, at=at)
+    return Pattern(names, _bound(within, at), at, event_time, ties)
+
+
+def _names(columns: object) -> tuple[str, ...] | None:
+    names = (columns,) if isinstance(columns, str) else columns
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        return None
     return tuple(names)
 
 
@@ -275,10 +280,10 @@ def _step(
     optional: bool,  # noqa: FBT001
     greedy: bool,  # noqa: FBT001
     strict: bool,  # noqa: FBT001
-) -> Step:
+) -> PatternStep:
     least, most = _times(times, at)
     is_optional = optional or least == 0
-    return Step(variables, max(least, 1), most, is_optional, greedy, strict)
+    return PatternStep(variables, max(least, 1), most, is_optional, greedy, strict)
 
 
 def _times(times: object, at: Location) -> tuple[int, int | None]:

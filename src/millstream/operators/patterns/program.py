@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import Location, fault
 from millstream.operators.patterns.condition import NotAConditionError, aggregates, path_of
-from millstream.operators.patterns.evaluate import Scope, judge
+from millstream.operators.patterns.evaluate import NameScope, judge
 from millstream.operators.patterns.refusal import pattern_fault
 
 if TYPE_CHECKING:
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
     from millstream.operators.patterns.condition import Condition, Path
     from millstream.operators.patterns.evaluate import Digits, Kind, Past, Seen
-    from millstream.operators.patterns.pattern import Pattern, Step, Variable
+    from millstream.operators.patterns.pattern import Pattern, PatternStep, Variable
 
 _MOST_CONDITIONS = 62
 """They are bits of one BIGINT."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of a row's condition: its bit, and what compares it with earlier steps."""
+class StepCondition:
+    """A condition of a step: its bit, and the comparison with earlier steps."""
 
     number: int
     compared: Callable[[Seen, Past], bool | None] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramStep:
     """A step, ready to run."""
 
-    variables: tuple[Kept, ...]
-    without: tuple[Kept, ...]
+    variables: tuple[StepCondition, ...]
+    without: tuple[StepCondition, ...]
     least: int
     most: int | None
     is_optional: bool
@@ -45,8 +45,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
-    """Where matching goes on after a match."""
+class AfterMatch:
+    """Where matching continues after a match."""
 
     policy: str
     variables: frozenset[int] = frozenset()
@@ -57,13 +57,13 @@ class Skip:
 class Program:
     """What an automaton runs."""
 
-    places: tuple[Place, ...]
+    places: tuple[ProgramStep, ...]
     within_us: int
     referred: tuple[tuple[int, bool], ...]
     """Steps that conditions refer to, and whether to all of their rows or to the last only."""
 
     def following(self, step: int, count: int) -> Iterator[tuple[int, int]]:
-        """Say what may come after so many rows of a step, the most preferred first.
+        """Yield what may come after so many rows of a step, the most preferred first.
 
         Returns:
             Steps, each with the number of rows it has by then.
@@ -78,7 +78,7 @@ class Program:
             yield step, count
 
     def entered(self, step: int) -> tuple[int, ...]:
-        """Say which steps may come once those before one are done, the most preferred first."""
+        """Return the steps that may come after those before `step`, the most preferred first."""
         if step == len(self.places):
             return ()
         place = self.places[step]
@@ -88,7 +88,7 @@ class Program:
         return (step, *later) if place.is_greedy else (*later, step)
 
     def awaited(self, origin: int, target: int) -> int:
-        """Say which conditions matter to whoever waits for a step, as bits; -1 if every row does.
+        """Return the conditions that matter to a branch, as bits; -1 if every row does.
 
         Args:
             origin: The step before; the same if it is to be repeated.
@@ -126,7 +126,7 @@ def compiled(
 
     Args:
         pattern: The pattern.
-        kinds: The types of the columns that are compared, in the order they are seen in.
+        kinds: The types of the columns that are compared, in the order of a row's values.
         digits: How many digits those have that are decimals.
 
     Raises:
@@ -136,8 +136,8 @@ def compiled(
     numbers = {variable.name: number for number, (variable, _) in enumerate(parsed)}
     columns = {path: (place, kind) for place, (path, kind) in enumerate(kinds.items())}
     steps = {name: numbers[name] for name in pattern.names}
-    scope = Scope(columns, steps, digits or {})
-    kept: dict[str, Kept] = {}
+    scope = NameScope(columns, steps, digits or {})
+    kept: dict[str, StepCondition] = {}
     for variable, condition in parsed:
         kept[variable.name] = _kept(numbers[variable.name], variable, condition, scope)
     places = tuple(_place(step, kept) for step in pattern.steps)
@@ -147,8 +147,8 @@ def compiled(
     return Program(places, round(pattern.within.total_seconds() * 1_000_000), referred)
 
 
-def hold_to_order(pattern: Pattern) -> None:
-    """Hold a finished pattern to what can be run.
+def check_order(pattern: Pattern) -> None:
+    """Check that a finished pattern can be run.
 
     Raises:
         PATTERN_REFUSED: It could match nothing, or does not end with a step.
@@ -164,30 +164,30 @@ def hold_to_order(pattern: Pattern) -> None:
         raise pattern_fault("too_long", got=len(pattern.conditions()), at=pattern.at)
 
 
-def hold_to_absence(pattern: Pattern) -> None:
-    """Hold a pattern to what can be absent once it has begun.
+def check_absence(pattern: Pattern) -> None:
+    """Check that a pattern can be absent once it has begun.
 
     Raises:
-        PATTERN_REFUSED: Whatever begins it is all of it.
+        PATTERN_REFUSED: Its first row is all of it.
     """
     first, *rest = pattern.steps
     if not first.is_optional and first.least == 1 and all(step.is_optional for step in rest):
         raise pattern_fault("never_absent", at=pattern.at)
 
 
-def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
-    """Read where matching goes on after a match: `skip_to_last(step)` and the like.
+def skip_of(pattern: Pattern, after_match: str, at: Location) -> AfterMatch:
+    """Read the option `after_match`: `skip_to_last(step)` and the like.
 
     Raises:
-        PATTERN_REFUSED: There is no such policy, or it would go on where it began.
+        PATTERN_REFUSED: There is no such policy, or matching would never advance.
     """
-    said = (
+    parsed = (
         re.fullmatch(r"(\w+)(?:\((\w+)\))?", after_match) if isinstance(after_match, str) else None
     )
-    policy, name = said.groups() if said else (None, None)
+    policy, name = parsed.groups() if parsed else (None, None)
     numbers = {v.name: number for number, (v, _) in enumerate(pattern.conditions())}
     if policy in ("skip_past_last", "skip_to_next") and name is None:
-        return Skip(policy)
+        return AfterMatch(policy)
     if policy not in ("skip_to_first", "skip_to_last") or name not in pattern.names:
         raise pattern_fault("after_match", got=after_match, at=at)
     [place] = [
@@ -198,17 +198,17 @@ def skip_of(pattern: Pattern, after_match: str, at: Location) -> Skip:
     begins = all(earlier.is_optional for earlier in pattern.steps[:place])
     if can_lack or (begins and (policy == "skip_to_first" or step.least == 1)):
         raise pattern_fault("after_match_step", got=after_match, at=at)
-    return Skip(policy, frozenset({numbers[name]}))
+    return AfterMatch(policy, frozenset({numbers[name]}))
 
 
 @cache
 def compared_columns(pattern: Pattern) -> tuple[Path, ...]:
-    """Name the columns that are compared with, or of, earlier steps."""
+    """Return the columns that are compared with, or of, earlier steps."""
     return tuple(sorted({p for _, c in pattern.parsed() for p in compared_paths(pattern, c)}))
 
 
 def compared_paths(pattern: Pattern, condition: Condition) -> Iterator[Path]:
-    """Name the columns that one condition compares."""
+    """Yield the columns that one condition compares."""
     from sqlglot import exp
 
     for column in condition.compared.find_all(exp.Column) if condition.compared else ():
@@ -218,11 +218,11 @@ def compared_paths(pattern: Pattern, condition: Condition) -> Iterator[Path]:
             yield path
 
 
-def _kept(number: int, variable: Variable, condition: Condition, scope: Scope) -> Kept:
+def _kept(number: int, variable: Variable, condition: Condition, scope: NameScope) -> StepCondition:
     if condition.compared is None:
-        return Kept(number, None)
+        return StepCondition(number, None)
     try:
-        return Kept(number, judge(condition.compared, scope).value)
+        return StepCondition(number, judge(condition.compared, scope).value)
     except NotAConditionError as error:
         raise fault(
             "CONDITION_REFUSED",
@@ -233,8 +233,8 @@ def _kept(number: int, variable: Variable, condition: Condition, scope: Scope) -
         ) from error
 
 
-def _place(step: Step, kept: Mapping[str, Kept]) -> Place:
-    return Place(
+def _place(step: PatternStep, kept: Mapping[str, StepCondition]) -> ProgramStep:
+    return ProgramStep(
         tuple(kept[v.name] for v in step.variables),
         tuple(kept[v.name] for v in step.without),
         step.least,

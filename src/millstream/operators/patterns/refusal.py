@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from millstream.errors import Location, MillstreamError
 
 PatternFault = Literal[
-    "key", "no_step", "all_optional", "never_absent", "open_end", "too_long", "before_the_first",
-    "alternatives", "no_alternative", "name", "name_twice", "name_of_a_column",
+    "key", "tie_by", "no_step", "all_optional", "never_absent", "open_end", "too_long",
+    "before_the_first", "alternatives", "no_alternative", "name", "name_twice", "name_of_a_column",
     "name_of_a_time", "word_of_sql", "times", "after_match", "after_match_step",
 ]  # fmt: skip
 _FAULTS: Mapping[PatternFault, tuple[str, str]] = {
     "key": ("key={got!r} names no columns", 'name those whose rows belong together: key="…"'),
+    "tie_by": (
+        "tie_by={got!r} names no columns",
+        'name those that order rows at the same instant: tie_by="…"',
+    ),
     "never_absent": (
         "its first row is all of it, so that it is never absent",
         "add the step that should follow, or look for it with ms.match",

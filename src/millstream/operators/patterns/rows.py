@@ -1,4 +1,4 @@
-"""The rows a pattern is looked for in, made ready by Spark: judged, sifted, written as text."""
+"""The rows that a pattern is looked for in, prepared by Spark: evaluated, filtered, encoded."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from millstream.operators.columns import quoted
 from millstream.operators.event_time import WATERMARK
 from millstream.operators.patterns.program import compared_columns, compared_paths
 from millstream.operators.patterns.refusal import pattern_fault
+from millstream.operators.patterns.tie import can_order, tie_of
 from millstream.operators.state.buckets import KEY
-from millstream.operators.state.text import JSON, WITH_NULLS, as_key, unkept
-from millstream.spark.words import words_of
+from millstream.operators.state.row_text import JSON, WITH_NULLS, as_key, unkept
+from millstream.spark.message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +63,11 @@ READ_AS: dict[Kind, str] = {
     "decimal": "CAST({} AS STRING)",
     "float": "CAST({} AS DOUBLE)",
 }
-"""How a value is read that JSON has no word for."""
+"""How values are read that JSON cannot represent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchedRows:
     """Rows, and the pattern that is looked for in them."""
 
     rows: DataFrame
@@ -74,26 +75,33 @@ class Looked:
     time: str
 
     @staticmethod
-    def at(rows: DataFrame, pattern: Pattern) -> Looked:
+    def at(rows: DataFrame, pattern: Pattern) -> SearchedRows:
         """Find the columns a pattern needs.
 
         Raises:
-            PATTERN_COLUMN: The key or the event time is not among the columns.
+            PATTERN_COLUMN: The key, the event time or `tie_by` is not among the columns, or
+                rows cannot be ordered by it.
             PATTERN_TIME: There are several timestamps, or none.
             PATTERN_UNBOUNDED: The rows are a stream without a watermark.
         """
         columns = rows.columns
-        for name in pattern.key:
-            if name not in columns:
-                why = "which the rows do not have"
-                raise _unfit_column("key", name, why, columns, pattern.at)
+        for option, names in (("key", pattern.key), ("tie_by", pattern.tie_by)):
+            for name in names:
+                if name not in columns:
+                    why = "which the rows do not have"
+                    raise _unfit_column(option, name, why, columns, pattern.at)
+        for name in pattern.tie_by:
+            kind = rows.schema[name].dataType
+            if not can_order(kind):
+                why = f"which is {kind.simpleString()}: use whole numbers, text, times or booleans"
+                raise _unfit_column("tie_by", name, why, columns, pattern.at)
         time = _time(rows, pattern)
         if rows.isStreaming and WATERMARK not in (rows.schema[time].metadata or {}):
             raise fault("PATTERN_UNBOUNDED", at=pattern.at, column=time)
-        return Looked(rows, pattern, time)
+        return SearchedRows(rows, pattern, time)
 
-    def hold(self, carried: Sequence[str], times: Sequence[str], at: Location) -> None:
-        """Hold the columns to what a match can carry, and the steps to other names.
+    def check(self, carried: Sequence[str], times: Sequence[str], at: Location) -> None:
+        """Check that a match can carry the columns, and that steps have other names.
 
         Args:
             carried: The columns that are kept for the answer.
@@ -122,7 +130,7 @@ class Looked:
                 raise _unfit_column("column", name, why, columns, at)
 
     def kinds(self) -> dict[Path, Kind]:
-        """Give the types of the columns that are compared between rows.
+        """Return the types of the columns that are compared between rows.
 
         Raises:
             CONDITION_REFUSED: There is no such column, or its type cannot be compared exactly.
@@ -130,7 +138,7 @@ class Looked:
         return {path: _KINDS[type(kind)] for path, kind in self._types().items()}
 
     def digits(self) -> dict[Path, Digits]:
-        """Give the digits of the decimals that are compared between rows."""
+        """Return the digits of the decimals that are compared between rows."""
         types = self._types().items()
         return {p: (k.precision, k.scale) for p, k in types if isinstance(k, DecimalType)}
 
@@ -141,7 +149,7 @@ class Looked:
             try:
                 kind = self.rows.select(_column(path)).schema.fields[0].dataType
             except PySparkException as error:
-                raise _refused(variable, condition, words_of(error)) from error
+                raise _refused(variable, condition, message_of(error)) from error
             if type(kind) not in _KINDS:
                 why = f"{'.'.join(path)} is {kind.simpleString()}, which is not compared with steps"
                 raise _refused(variable, condition, why)
@@ -149,7 +157,7 @@ class Looked:
         return found
 
     def prepared(self, carried: Sequence[str]) -> DataFrame:
-        """Judge the rows, leave out those that meet no condition, and write down the others.
+        """Evaluate the conditions, leave out rows that meet none, and encode the others.
 
         Raises:
             CONDITION_REFUSED: Spark refuses a condition, or it is not boolean.
@@ -165,7 +173,7 @@ class Looked:
                 "text"
             ),
             (F.to_json(F.struct(*values), WITH_NULLS) if values else F.lit("{}")).alias("compared"),
-            _tie(self.rows.columns).alias("tie"),
+            tie_of(self.rows, self.pattern.tie_by).alias("tie"),
         )
         # Spark moves a filter that does not look at the event time below the watermark, which rows
         # that are left out would then not move.
@@ -185,26 +193,18 @@ class Looked:
         try:
             kind = self.rows.select(F.expr(text)).schema.fields[0].dataType
         except PySparkException as error:
-            raise _refused(variable, condition, words_of(error)) from error
+            raise _refused(variable, condition, message_of(error)) from error
         if not isinstance(kind, BooleanType | NullType):
             raise _refused(variable, condition, f"it is {kind.simpleString()}, not boolean")
         return F.expr(text)
 
     def _user_of(self, path: Path) -> tuple[Variable, Condition]:
-        """Say whose condition compares a column."""
+        """Return the condition that compares a column, and its variable."""
         return next(
             (variable, condition)
             for variable, condition in self.pattern.parsed()
             if path in compared_paths(self.pattern, condition)
         )
-
-
-def _tie(columns: Sequence[str]) -> Column:
-    """Order rows at the same instant by all of their columns, whatever is selected of them.
-
-    A null is left out, so that rows keep their place when a source gains a column.
-    """
-    return F.xxhash64(F.to_json(F.struct(*map(quoted, columns)), JSON))
 
 
 def _time(rows: DataFrame, pattern: Pattern) -> str:

@@ -25,7 +25,7 @@ from millstream.operators.patterns.condition import (
     read_list,
     step_references,
 )
-from millstream.spark.words import words_of
+from millstream.spark.message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,8 +40,8 @@ _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Columns of matches, as a user says them."""
+class MatchSelection:
+    """The option `select`: columns of matches."""
 
     text: str
     at: Location
@@ -49,7 +49,7 @@ class Selection:
     """The steps that have rows to select from."""
 
     def columns(self, known: Collection[str]) -> tuple[str, ...]:
-        """Name the columns of rows that are needed, of those there are."""
+        """Return the columns of rows that are needed, of those there are."""
         from sqlglot import exp
 
         found: set[str] = set()
@@ -85,7 +85,7 @@ class Selection:
             selected = ready.selectExpr(*(e.sql(dialect="spark") for e in query.expressions))
             names = [name.lower() for name in selected.columns]
         except PySparkException as error:
-            self._refuse(words_of(error))
+            self._refuse(message_of(error))
         if twice := next((name for name in names if names.count(name) > 1), None):
             self._refuse(f"it has two columns called {twice!r}: give one another name with AS")
         return selected
@@ -105,13 +105,13 @@ class Selection:
         return query
 
     def _fold(self, call: exp.Expr, rows: DataFrame) -> str:
-        """Write what is said of all rows of a step, over their array."""
+        """Return an aggregate over the rows of a step, in SQL over their array."""
         from sqlglot import exp
 
         name = aggregates()[type(call)]
-        written = call.sql(dialect="spark")
+        rendered = call.sql(dialect="spark")
         if len(steps := step_references(call, self.steps)) != 1:
-            self._refuse(f"{written} is not over one step")
+            self._refuse(f"{rendered} is not over one step")
         array = f"{STEPS}.`{next(iter(steps))}`"
         if isinstance(call, exp.Count) and call.find(exp.Star):
             return f"CAST(size({array}) AS BIGINT)"
@@ -119,7 +119,7 @@ class Selection:
         try:
             kind = rows.select(F.expr(_of_row(inner, drop=True))).schema.fields[0].dataType
         except PySparkException as error:
-            self._refuse(words_of(error))
+            self._refuse(message_of(error))
         values = f"transform({array}, {_ROW} -> {_of_row(inner, drop=False)})"
         there = f"filter({values}, {_ROW} -> {_ROW} IS NOT NULL)"
         match name:
@@ -130,9 +130,9 @@ class Selection:
             case "first" | "last":
                 return f"try_element_at({values}, {1 if name == 'first' else -1})"
             case _:
-                return self._total(name, there, kind, written)
+                return self._total(name, there, kind, rendered)
 
-    def _total(self, name: str, values: str, kind: DataType, written: str) -> str:
+    def _total(self, name: str, values: str, kind: DataType, rendered: str) -> str:
         if isinstance(kind, FloatType | DoubleType) or (
             isinstance(kind, _INTEGERS) and name == "avg"
         ):
@@ -142,7 +142,7 @@ class Selection:
         elif isinstance(kind, DecimalType) and name == "sum":
             to = f"DECIMAL({min(38, kind.precision + 10)}, {kind.scale})"
         else:
-            self._refuse(f"{written} is over {kind.simpleString()}")
+            self._refuse(f"{rendered} is over {kind.simpleString()}")
         plus = f"CAST(_sum + {_ROW} AS {to})"
         total = f"aggregate({values}, CAST(0 AS {to}), (_sum, {_ROW}) -> {plus})"
         total = f"IF(size({values}) = 0, NULL, {total})"

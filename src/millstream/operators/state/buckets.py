@@ -1,12 +1,12 @@
 """Rows of many keys through one function of a key, with state: in a batch and in a stream.
 
 Spark's Python state costs a round trip for each call: with one group per key, 1 to 5 thousand rows
-a second were measured. So a group of Spark's is a bucket of keys here, and what it keeps is one map
+a second were measured. So a group of Spark's is a bucket of keys here, and its state is one map
 entry for each part of the bucket, which holds the state of all keys in that part. A bucket has
-twice as many parts whenever one has become large: a batch then asks for few parts if there are few
-keys, and for small ones if there are many.
+twice as many parts whenever one has become large: a batch then reads few parts if there are few
+keys, and small ones if there are many.
 
-One more entry, the head, holds what has changed of late. A batch of few rows writes nothing else;
+One more entry, the head, holds recent changes. A batch of few rows writes nothing else;
 when the changes have become many, they are written into their parts.
 """
 
@@ -27,9 +27,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
 from millstream.operators.build_context import complete_us, of_watermark
-from millstream.operators.state.ahead import Ahead
-from millstream.operators.state.aside import Raised, put
-from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS, Head, Keys, Part, part_of
+from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS, BucketPart, Head, Keys, part_of
+from millstream.operators.state.prefetch import Prefetch
+from millstream.operators.state.raised_rows import RaisedRow, write_raised_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,14 +51,14 @@ _BUCKETS: tuple[int, ...] = (
 """Numbers that Spark spreads evenly over 2, 4, 8, 16 or 32 tasks. Fixed for ever: what a checkpoint
 holds is found by them."""
 LARGEST = 2**13
-"""How many bytes a part may have: beyond that, to read it takes longer than to ask for it."""
+"""How many bytes a part may have: beyond that, reading it takes longer than the round trip."""
 RECENT = 2**16
-"""How many bytes a head may have: beyond that, to write it takes longer than to place it."""
+"""How many bytes a head may have: beyond that, writing it takes longer than writing parts."""
 MOST = 1024
-"""How many parts a bucket may have: the head knows of each."""
+"""How many parts a bucket may have: the head lists each."""
 
 EARLIER = "dues"
-"""A name of state that earlier layouts had, and this one has not."""
+"""The name of a state variable that only earlier layouts have."""
 
 KEY, _BUCKET = "key", "bucket"
 """Names that begin with an underscore do not reach Python: Spark goes through named tuples."""
@@ -74,7 +74,7 @@ class Keeping:
     """What Spark calls it in the checkpoint. Another layout needs another name: see `EARLIER`."""
     clock: Literal["EventTime", "ProcessingTime", "None"] = "EventTime"
     aside: str | None = None
-    """The folder for rows to be put aside."""
+    """The folder for rows that the function raises on."""
 
 
 _PLAIN = Keeping()
@@ -87,7 +87,7 @@ def run_keyed(
     keeping: Keeping = _PLAIN,
     initial: DataFrame | None = None,
 ) -> DataFrame:
-    """Give the answers to rows, whose first column is the text of their key.
+    """Return the answers to rows, whose first column is the text of their key.
 
     Args:
         rows: No column is ever null; in a stream they have a watermark, if it is the clock.
@@ -96,6 +96,9 @@ def run_keyed(
         keeping: How state is kept.
         initial: Rows of the same columns that come before all others.
     """
+    from millstream.spark.session import share_python
+
+    share_python(rows.sparkSession)
     if not rows.isStreaming:
         rows = rows if initial is None else rows.unionByName(initial)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY)
@@ -130,7 +133,7 @@ class _Whole:
     keeping: Keeping
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        key, waiting, raised = None, list[Any](), list[Raised]()
+        key, waiting, raised = None, list[Any](), list[RaisedRow]()
         for batch in batches:
             answers: list[Any] = []
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -138,28 +141,30 @@ class _Whole:
                     answers += self._turn(key, waiting, raised)
                     key, waiting = row[0], []
                 waiting.append(row[1:])
-            yield from self._given(answers)
-        yield from self._given(self._turn(key, waiting, raised))
+            yield from self._batches(answers)
+        yield from self._batches(self._turn(key, waiting, raised))
         context = TaskContext.get()
         if raised and self.keeping.aside and context is not None:
-            put(self.keeping.aside, f"{self.keeping.name}-{context.partitionId()}", raised)
+            write_raised_rows(
+                self.keeping.aside, f"{self.keeping.name}-{context.partitionId()}", raised
+            )
 
-    def _turn(self, key: str | None, rows: Sequence[Row], raised: list[Raised]) -> Sequence[Row]:
+    def _turn(self, key: str | None, rows: Sequence[Row], raised: list[RaisedRow]) -> Sequence[Row]:
         if key is None:
             return ()
         turn = self.keyed.turn(key, None, rows, self.frontier_us)
         raised += turn.raised
         return turn.answers
 
-    def _given(self, answers: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, answers: Sequence[Row]) -> Iterator[pa.RecordBatch]:
         if answers:
-            given = zip(zip(*answers, strict=True), self.answers.types, strict=True)
-            columns = [pa.array(column, kind) for column, kind in given]
+            typed = zip(zip(*answers, strict=True), self.answers.types, strict=True)
+            columns = [pa.array(column, kind) for column, kind in typed]
             yield pa.RecordBatch.from_arrays(columns, schema=self.answers)
 
 
 class Buckets(StatefulProcessor):
-    """Gives each key of a bucket its turns, in a stream."""
+    """Runs the turns of each key of a bucket, in a stream."""
 
     def __init__(self, keyed: Keyed, names: Sequence[str], keeping: Keeping) -> None:
         self._keyed, self._names, self._keeping = keyed, names, keeping
@@ -169,7 +174,7 @@ class Buckets(StatefulProcessor):
         """Find the state of the bucket."""
         self._handle = handle
         self._entries = handle.getMapState(self._keeping.name, _PLACE, _STATE)
-        self._ahead = Ahead(self._entries)
+        self._prefetch = Prefetch(self._entries)
 
     def handleInitialState(  # noqa: N802
         self,
@@ -177,7 +182,7 @@ class Buckets(StatefulProcessor):
         initialState: pd.DataFrame,  # noqa: N803
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> None:
-        """Take what keys begin with, before any row."""
+        """Set the initial state of keys, before any row."""
         for _ in self._turns(key[0], _by_key([initialState]), -math.inf):
             pass
 
@@ -187,7 +192,7 @@ class Buckets(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Take the rows of a batch."""
+        """Process the rows of a batch."""
         yield from self._turns(key[0], _by_key(rows), self._now(timerValues))
 
     def handleExpiredTimer(  # noqa: N802
@@ -196,7 +201,7 @@ class Buckets(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Give a turn to the keys that are due; Spark removes the timer itself."""
+        """Run the keys that are due; Spark removes the timer itself."""
         fired = expiredTimerInfo.getExpiryTimeInMs()
         yield from self._turns(key[0], {}, self._now(timerValues), fired=fired)
 
@@ -221,28 +226,28 @@ class Buckets(StatefulProcessor):
         found = self._entries.getValue((HEAD_AT,))
         head = HEAD.decode(found[0]) if found else Head()
         size = sum(map(len, rows)) + (len(found[0]) if found else 0)
-        answers, raised = self._taken(head, size, rows, frontier)
+        answers, raised = self._run_turns(head, size, rows, frontier)
         timer = None if head.timer == fired else head.timer
         head.timer = self._wake_at(timer, head.dues)
-        self._note(head, found)
+        self._store_head(head, found)
         if raised and self._keeping.aside:
-            put(self._keeping.aside, f"{self._keeping.name}-{bucket}-{fired}", raised)
+            write_raised_rows(self._keeping.aside, f"{self._keeping.name}-{bucket}-{fired}", raised)
         if answers:
             columns = zip(*answers, strict=True)
-            # As they are: pandas would make a large number beside a null into one with fractions.
+            # As objects: pandas would turn large integers beside a null into floats.
             yield pd.DataFrame(dict(zip(self._names, columns, strict=True)), dtype=object)
 
-    def _taken(
+    def _run_turns(
         self, head: Head, size: int, rows: Mapping[str, Sequence[Row]], frontier: float
-    ) -> tuple[list[Row], list[Raised]]:
-        """Give keys their turns; keep what came of it in the head, or in parts if it is much."""
+    ) -> tuple[list[Row], list[RaisedRow]]:
+        """Run the turns of keys; store the results in the head, or in parts if they are large."""
         answers: list[Row] = []
-        raised: list[Raised] = []
+        raised: list[RaisedRow] = []
         of_parts = _by_part(rows, head.count)
         late = {number for number, due in head.dues.items() if due <= frontier}
-        is_much, largest = size > self._recent, 0
-        wanted = sorted(of_parts.keys() | late | (head.recent.keys() if is_much else set()))
-        unread = [n for n in wanted if is_much or n in late or not head.has_new(n, of_parts[n])]
+        is_large, largest = size > self._recent, 0
+        wanted = sorted(of_parts.keys() | late | (head.recent.keys() if is_large else set()))
+        unread = [n for n in wanted if is_large or n in late or not head.has_new(n, of_parts[n])]
         self._expect(head, unread)
         for number in wanted:
             part = self._part(head, number)
@@ -251,42 +256,42 @@ class Buckets(StatefulProcessor):
             raised += part.raised
             size += part.grown
             if size > self._recent:
-                largest = max(largest, self._keep(head, number, part.merged()))
+                largest = max(largest, self._store_part(head, number, part.merged()))
             else:
-                self._hold(head, number, part, is_known=number in late)
+                self._store_in_head(head, number, part, is_known=number in late)
         if size > self._recent or head.is_forgetting:
             self._expect(head, rest := sorted(head.recent))
             for number in rest:
-                kept = self._keep(head, number, self._part(head, number).merged())
+                kept = self._store_part(head, number, self._part(head, number).merged())
                 largest = max(largest, kept)
         if largest > self._largest and head.count < MOST:
             self._split(head)
         return answers, raised
 
-    def _part(self, head: Head, number: int) -> Part:
+    def _part(self, head: Head, number: int) -> BucketPart:
         changed = head.recent.pop(number, None) or Keys()
-        return Part(changed, partial(self._load, number) if number in head.stored else None)
+        return BucketPart(changed, partial(self._load, number) if number in head.stored else None)
 
     def _expect(self, head: Head, parts: Iterable[int]) -> None:
         """Prepare to read parts: all there are if most are wanted, and none need be large."""
         stored = [number for number in parts if number in head.stored]
         is_most = 2 * len(stored) > len(head.stored) > 1
-        self._ahead.expect(stored, at_once=is_most and head.count < MOST)
+        self._prefetch.expect(stored, at_once=is_most and head.count < MOST)
 
     def _load(self, number: int) -> Keys:
-        return KEYS.decode(self._ahead.read(number))
+        return KEYS.decode(self._prefetch.read(number))
 
-    def _hold(self, head: Head, number: int, part: Part, *, is_known: bool) -> None:
-        """Keep in the head what has changed of a part, and the first moment that may be due."""
+    def _store_in_head(self, head: Head, number: int, part: BucketPart, *, is_known: bool) -> None:
+        """Store the changes of a part in the head, and the first moment that may be due."""
         if len(part.changed):
             head.recent[number] = part.changed
         dues = [due for _, due in part.dues()] if is_known else [*part.changed.dues.values()]
         if not is_known and number in head.dues:
             dues.append(head.dues[number])
-        _be_due(head, number, dues)
+        _set_due(head, number, dues)
 
-    def _keep(self, head: Head, number: int, keys: Keys) -> int:
-        """Store a part; give how many bytes it has that could be in several."""
+    def _store_part(self, head: Head, number: int, keys: Keys) -> int:
+        """Store a part; return its size in bytes, or 0 if it has one key and cannot be split."""
         packed = b""
         if len(keys):
             packed = msgspec.msgpack.encode(keys)
@@ -295,25 +300,25 @@ class Buckets(StatefulProcessor):
         elif number in head.stored:
             self._entries.removeKey((number,))
             head.stored.remove(number)
-        _be_due(head, number, keys.dues.values())
+        _set_due(head, number, keys.dues.values())
         return len(packed) if len(keys) > 1 else 0
 
     def _split(self, head: Head) -> None:
-        """Keep a bucket in at least twice as many parts."""
+        """Split a bucket into at least twice as many parts."""
         keys, parts = Keys(), sorted(head.stored)
         self._expect(head, parts)
         for number in parts:
             keys.change(self._load(number))
-            self._keep(head, number, Keys())
+            self._store_part(head, number, Keys())
         size = len(msgspec.msgpack.encode(keys))
         head.count *= 2
         while head.count < MOST and head.count * self._largest < 2 * size:
             head.count *= 2
         for number, part in keys.in_parts(head.count).items():
-            self._keep(head, number, part)
+            self._store_part(head, number, part)
 
     def _wake_at(self, timer: int | None, dues: Mapping[int, int]) -> int | None:
-        """Have Spark call when the first part is due; give the time."""
+        """Set Spark's timer to when the first part is due; return that time."""
         due_us = min(dues.values(), default=None)
         wanted = None if due_us is None else -(-due_us // 1000)
         if wanted != timer:
@@ -323,19 +328,19 @@ class Buckets(StatefulProcessor):
                 self._handle.registerTimer(wanted)
         return wanted
 
-    def _note(self, head: Head, found: Any) -> None:
-        """Keep the head, if it is not what was found."""
+    def _store_head(self, head: Head, found: Any) -> None:
+        """Store the head, if it has changed."""
         if head.is_empty:
             if found:
                 self._entries.removeKey((HEAD_AT,))
             return
-        noted = msgspec.msgpack.encode(head)
-        if not found or noted != found[0]:
-            self._entries.updateValue((HEAD_AT,), (noted,))
+        packed = msgspec.msgpack.encode(head)
+        if not found or packed != found[0]:
+            self._entries.updateValue((HEAD_AT,), (packed,))
 
 
-def _be_due(head: Head, number: int, dues: Collection[int]) -> None:
-    """Take note of when a part is due."""
+def _set_due(head: Head, number: int, dues: Collection[int]) -> None:
+    """Record when a part is due."""
     if dues:
         head.dues[number] = min(dues)
     else:
@@ -343,7 +348,7 @@ def _be_due(head: Head, number: int, dues: Collection[int]) -> None:
 
 
 def _by_key(frames: Iterable[pd.DataFrame]) -> dict[str, list[Row]]:
-    """Put the rows of a key together."""
+    """Group rows by key."""
     keys: defaultdict[str, list[Row]] = defaultdict(list)
     for frame in frames:
         first = frame.columns.get_loc(KEY)
@@ -354,8 +359,8 @@ def _by_key(frames: Iterable[pd.DataFrame]) -> dict[str, list[Row]]:
 
 
 def _by_part(rows: Mapping[str, Sequence[Row]], count: int) -> dict[int, dict[str, Sequence[Row]]]:
-    """Sort keys by the part of the bucket that they belong to."""
+    """Group keys by the part of the bucket that they belong to."""
     parts: defaultdict[int, dict[str, Sequence[Row]]] = defaultdict(dict)
-    for key, come in rows.items():
-        parts[part_of(key, count)][key] = come
+    for key, arrived in rows.items():
+        parts[part_of(key, count)][key] = arrived
     return parts

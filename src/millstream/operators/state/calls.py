@@ -1,7 +1,7 @@
-"""The calls of a function of a key: in which order, with what, and what becomes of what it raises.
+"""The calls of a function of a key: their order, their arguments, and what happens if one raises.
 
 In event order there is one call for each instant at which the key has rows, and one for each timer
-that is due, by the time they are of. So the calls do not depend on how the rows arrived: a batch
+that is due, ordered by time. So the calls do not depend on how the rows arrived: a batch
 makes the same ones as a stream.
 """
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import MillstreamError, fault
 from millstream.model.state import TIMEOUT
-from millstream.operators.state.aside import Raised
-from millstream.operators.state.codec import Codec
-from millstream.operators.state.parts import Turn
+from millstream.operators.state.codec import StateCodec
+from millstream.operators.state.parts import TurnResult
+from millstream.operators.state.raised_rows import RaisedRow
 from millstream.operators.state.timer import Owner, Timer, moment
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from millstream.model.state import KeyedState
 
 INITIAL_US = -(2**63)
-"""The event time of what is no row but a state to begin with."""
+"""The event time that marks an initial state, not a row."""
 UNTIMED_US = INITIAL_US + 1
 """The event time of a row that has none."""
 
@@ -52,14 +52,14 @@ class Calls:
     streams: bool
     """Whether rows come in batches; otherwise all at once, each with the time of the last."""
     tolerates: bool
-    """Whether rows that it raises on are put aside."""
+    """Whether rows that it raises on are quarantined."""
     keeps_time: bool = True
-    """Whether there is anything for timers to go by."""
+    """Whether there is a clock for timers."""
 
     @cached_property
-    def codec(self) -> Codec:
+    def codec(self) -> StateCodec:
         """Reads and writes what goes in and comes out; made where the calls are."""
-        return Codec(self.declared, self.key, self.columns)
+        return StateCodec(self.declared, self.key, self.columns)
 
     @cached_property
     def owner(self) -> Owner:
@@ -74,19 +74,19 @@ class Calls:
         return tuple((name, length // _US) for name, length in lengths if length is not None)
 
     @cached_property
-    def takes_at_once(self) -> bool:
+    def calls_once(self) -> bool:
         """Whether there is one call for all rows that have arrived."""
         return self.streams and self.declared.order == "arrival"
 
     def turn(
         self, key: str, packed: bytes | None, rows: Sequence[tuple[Any, ...]], frontier_us: float
-    ) -> Turn:
-        """Make the calls that are due at the frontier, which is the time if timers go by that."""
+    ) -> TurnResult:
+        """Make the calls that are due at the frontier, or at the time of the batch."""
         try:
-            return _Turn(self, key, packed, rows, frontier_us).taken()
+            return _Turn(self, key, packed, rows, frontier_us).run()
         except Exception:
-            # From the beginning, and with an eye on each call: which one it was is not known.
-            return _Turn(self, key, packed, rows, frontier_us, careful=True).taken()
+            # Start again, and check each call: it is not known which one raised.
+            return _Turn(self, key, packed, rows, frontier_us, careful=True).run()
 
 
 class _Turn:
@@ -123,7 +123,7 @@ class _Turn:
         self._text, self._key = key, self._codec.key(key)
         self._memory = self._codec.unpack(packed)
         self._answers: list[tuple[Any, ...]] = []
-        self._raised: list[Raised] = []
+        self._raised: list[RaisedRow] = []
         self._has_called = False
         self._new = sorted([row[:2] for row in rows])
         self._rows_to = self._timers_to = frontier_us
@@ -132,10 +132,10 @@ class _Turn:
         if self._declared.order == "arrival":
             self._rows_to = math.inf
 
-    def taken(self) -> Turn:
+    def run(self) -> TurnResult:
         memory = self._memory
-        self._sift()
-        if self._calls.takes_at_once:
+        self._remove_untimed()
+        if self._calls.calls_once:
             self._fire()
             if self._new:
                 self._take(self._new, self._arrived_us())
@@ -151,17 +151,17 @@ class _Turn:
         dues = [us for us, _ in memory.pending]
         dues += memory.timers.values()
         packed = self._codec.pack(memory)
-        return Turn(packed, min(dues) if dues else None, self._answers, self._raised)
+        return TurnResult(packed, min(dues) if dues else None, self._answers, self._raised)
 
-    def _sift(self) -> None:
-        """Take out what is no row with an event time."""
+    def _remove_untimed(self) -> None:
+        """Remove initial states, and rows without an event time."""
         if not self._new or self._new[0][0] > UNTIMED_US:
             return
         for us, text in self._new:
             if us == INITIAL_US:
                 self._memory.state = self._codec.initial(text)
             elif us == UNTIMED_US:
-                self._put_aside(text, "its event time is null")
+                self._quarantine(text, "its event time is null")
         self._new = [row for row in self._new if row[0] > UNTIMED_US]
 
     def _arrived_us(self) -> int:
@@ -175,8 +175,10 @@ class _Turn:
                 return
             del timers[name]
             if name != _TTL:
-                told = json.dumps({"timer": name, "at": moment(us).isoformat(), "key": self._text})
-                self._call((), us, name, told)
+                row_text = json.dumps(
+                    {"timer": name, "at": moment(us).isoformat(), "key": self._text}
+                )
+                self._call((), us, name, row_text)
             is_over = name == TIMEOUT and self._declared.timeout is not None
             if name == _TTL or (is_over and name not in self._memory.timers):
                 self._memory.state.clear()
@@ -184,14 +186,14 @@ class _Turn:
 
     def _take(self, rows: list[tuple[int, str]], now_us: int) -> None:
         """Make the call for rows; if it raises, one for each of them."""
-        told = [text for _, text in rows]
+        texts = [text for _, text in rows]
         if not self._careful:
-            went_well = self._call(tuple(map(self._codec.row, told)), now_us, None, "")
-        elif len(rows) > 1 and self._call(told, now_us, None, None):
-            went_well = True
+            succeeded = self._call(tuple(map(self._codec.row, texts)), now_us, None, "")
+        elif len(rows) > 1 and self._call(texts, now_us, None, None):
+            succeeded = True
         else:
-            went_well = sum(self._call([text], now_us, None, text) for text in told) > 0
-        if went_well and self._calls.deadlines:
+            succeeded = sum(self._call([text], now_us, None, text) for text in texts) > 0
+        if succeeded and self._calls.deadlines:
             self._set_deadlines(now_us)
 
     def _set_deadlines(self, now_us: int) -> None:
@@ -202,42 +204,42 @@ class _Turn:
             else:
                 timers[name] = max(timers.get(name, now_us), now_us + length_us)
 
-    def _call(self, rows: Any, now_us: int, fired: str | None, told: str | None) -> bool:
-        """Call the function; tell whether it went well.
+    def _call(self, rows: Any, now_us: int, fired: str | None, row_text: str | None) -> bool:
+        """Call the function; return whether it succeeded.
 
         Args:
             rows: Rows; in a careful turn, their texts.
             now_us: What time it is.
             fired: The timer it is called for.
-            told: What to put aside if it raises; None if it is tried again otherwise.
+            row_text: What to quarantine if it raises; None if each row is then tried on its own.
         """
         memory = self._memory
         if not self._careful:
             if self._has_called:
-                # As it would be in another turn: a list, not the tuple that it was set to.
-                memory.state = self._codec.state(self._codec.held(memory.state))
+                # Decoded as in a new turn: a list, not the tuple that it was set to.
+                memory.state = self._codec.state(self._codec.packed_state(memory.state))
             self._has_called = True
             self._answers += self._answered(rows, now_us, fired)
             return True
-        state, timers = self._codec.held(memory.state), dict(memory.timers)
+        state, timers = self._codec.packed_state(memory.state), dict(memory.timers)
         memory.state = self._codec.state(state)
         try:
             answers = self._answered(tuple(map(self._codec.row, rows)), now_us, fired)
-            self._codec.held(memory.state)
+            self._codec.packed_state(memory.state)
         except Exception as error:
             memory.state, memory.timers = self._codec.state(state), timers
-            if told is not None:
-                self._put_aside(told, error)
+            if row_text is not None:
+                self._quarantine(row_text, error)
             return False
         self._answers += answers
         return True
 
     def _answered(self, rows: Any, now_us: int, fired: str | None) -> list[tuple[Any, ...]]:
         timer = Timer(self._memory.timers, now_us, fired, self._calls.owner)
-        given = self._calls.function(self._key, rows, self._memory.state, timer)
-        return [*map(self._codec.answer, given)] if given is not None else []
+        emitted = self._calls.function(self._key, rows, self._memory.state, timer)
+        return [*map(self._codec.answer, emitted)] if emitted is not None else []
 
-    def _put_aside(self, row: str, why: Exception | str) -> None:
+    def _quarantine(self, row: str, why: Exception | str) -> None:
         if not self._calls.tolerates:
             cause = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
             raised = fault(
@@ -249,14 +251,14 @@ class _Turn:
             )
             raise raised from (why if isinstance(why, Exception) else None)
         trace = why if isinstance(why, str) else trace_of(why)
-        self._raised.append(Raised(self._declared.name, row, trace))
+        self._raised.append(RaisedRow(self._declared.name, row, trace))
 
 
 def trace_of(error: Exception) -> str:
-    """Write what was raised, and the way to it through the user's code."""
+    """Return the traceback of an error, without the frames of this package."""
     if isinstance(error, MillstreamError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_ROOM)]
-    told = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
-    return "".join([*told, *traceback.format_exception_only(error)])
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
+    return "".join([*lines, *traceback.format_exception_only(error)])

@@ -10,18 +10,18 @@ from msgspec import convert
 from msgspec.structs import astuple
 
 from millstream.errors import fault
-from millstream.operators.state.kind import (
+from millstream.operators.state.python_types import (
     has_numbers_to_check,
     is_plain,
     record_of,
     state_of,
-    to_words,
+    to_json_value,
 )
 
 if TYPE_CHECKING:
     from millstream.model.schema import Schema
     from millstream.model.state import KeyedState
-    from millstream.operators.state.kind import Kept
+    from millstream.operators.state.python_types import KeyState
 
 JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
@@ -31,24 +31,24 @@ JSON = {
 """How Spark reads and writes the texts: to the microsecond."""
 
 MEMORY = msgspec.msgpack.Decoder(tuple[bytes | None, dict[str, int], list[tuple[int, str]]])
-"""Reads what is remembered of a key: its state, its timers, and rows that wait."""
+"""Reads the memory of a key: its state, its timers, and rows that wait."""
 
 _SHOWN = 200
 _SEQUENCES = tuple, list
 
 
 @dataclass(slots=True)
-class Memory:
+class KeyMemory:
     """What is remembered of a key."""
 
-    state: Kept
+    state: KeyState
     timers: dict[str, int]
     """When each timer is due, in microseconds."""
     pending: list[tuple[int, str]]
     """Rows that the frontier has not reached: event time and text."""
 
 
-class Codec:
+class StateCodec:
     """Reads and writes what goes into a function of a key and what comes out."""
 
     def __init__(self, declared: KeyedState, key: Schema, columns: Schema) -> None:
@@ -75,36 +75,36 @@ class Codec:
         """Read a row."""
         return self._of_row.decode(text)
 
-    def initial(self, text: str) -> Kept:
-        """Read a state that is given by a table."""
-        given = self._initial.decode(text)
-        found = {name: getattr(given, name) for name in given.__struct_fields__}
+    def initial(self, text: str) -> KeyState:
+        """Read an initial state from a row."""
+        row = self._initial.decode(text)
+        found = {name: getattr(row, name) for name in row.__struct_fields__}
         return self._kept(**{name: value for name, value in found.items() if value is not None})
 
-    def unpack(self, packed: bytes | None) -> Memory:
-        """Read what is remembered."""
+    def unpack(self, packed: bytes | None) -> KeyMemory:
+        """Read the memory of a key."""
         if packed is None:
-            return Memory(self._kept(), {}, [])
+            return KeyMemory(self._kept(), {}, [])
         state, timers, pending = MEMORY.decode(packed)
-        return Memory(self.state(state), timers, pending)
+        return KeyMemory(self.state(state), timers, pending)
 
-    def state(self, packed: bytes | None) -> Kept:
-        """Read a state; None is one that begins."""
+    def state(self, packed: bytes | None) -> KeyState:
+        """Read a state; None is the initial one."""
         return self._kept() if packed is None else self._of_state.decode(packed)
 
-    def pack(self, memory: Memory) -> bytes | None:
-        """Write what is remembered; None if it is nothing."""
-        state = self.held(memory.state)
+    def pack(self, memory: KeyMemory) -> bytes | None:
+        """Write the memory of a key; None if it is empty."""
+        state = self.packed_state(memory.state)
         if state is None and not memory.timers and not memory.pending:
             return None
         return msgspec.msgpack.encode((state, memory.timers, memory.pending))
 
-    def is_fresh(self, state: Kept) -> bool:
-        """Whether a state is as it began."""
+    def is_fresh(self, state: KeyState) -> bool:
+        """Whether a state is the initial one."""
         return bool(state == self._fresh)
 
-    def held(self, state: Kept) -> bytes | None:
-        """Write a state, held to its types; None if it is as it began.
+    def packed_state(self, state: KeyState) -> bytes | None:
+        """Write a state, checked against its types; None if it is the initial one.
 
         Raises:
             STATE_VALUE: A value does not fit.
@@ -115,7 +115,7 @@ class Codec:
             packed = msgspec.msgpack.encode(state)
             again = self._of_state.decode(packed)
             for column in self._numbers:
-                to_words(getattr(again, column.name), column.type)
+                to_json_value(getattr(again, column.name), column.type)
         except (TypeError, ValueError, OverflowError) as error:
             raise fault(
                 "STATE_VALUE",
@@ -127,7 +127,7 @@ class Codec:
         return packed
 
     def answer(self, row: Any) -> tuple[Any, ...]:
-        """Write a row that a function gave, held to its types: as text, or as it is if it is plain.
+        """Write an emitted row, checked against its types: as text, or unchanged if it is plain.
 
         Raises:
             EMITTED_ROW: It does not fit.
@@ -137,7 +137,7 @@ class Codec:
             answer: Any = convert(by_name, self._answer)
             if self._checks:
                 columns = self._declared.emits.fields
-                answer = {c.name: to_words(getattr(answer, c.name), c.type) for c in columns}
+                answer = {c.name: to_json_value(getattr(answer, c.name), c.type) for c in columns}
             text = self._json.encode(answer)
             return astuple(answer) if self._plain else (text.decode(),)
         except (TypeError, ValueError, OverflowError) as error:
@@ -157,12 +157,12 @@ class Codec:
         return dict(zip(self._names, row, strict=True))
 
 
-def _by_name(told: str, names: tuple[str, ...]) -> str:
-    """Name columns where they are counted.
+def _by_name(message: str, names: tuple[str, ...]) -> str:
+    """Replace the numbers of columns in a message by their names.
 
     >>> _by_name("Expected `int`, got `str` - at `$[1]`", ("user", "n"))
     'Expected `int`, got `str` - at `n`'
     """
     for number, name in enumerate(names):
-        told = told.replace(f"`$[{number}]", f"`{name}").replace(f"`$.{name}", f"`{name}")
-    return told
+        message = message.replace(f"`$[{number}]", f"`{name}").replace(f"`$.{name}", f"`{name}")
+    return message

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from millstream.model.schema import Array, Atom, Field, Map, Schema
 from millstream.operators.state.codec import JSON, MEMORY
-from millstream.operators.state.kind import state_of, to_words
 from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS
+from millstream.operators.state.python_types import state_of, to_json_value
 from millstream.operators.state.timer import moment
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from millstream.model.state import KeptState
 
 _TIMERS, _WAITING = "_timers", "_waiting"
-_TOLD = StructType().add("key", "string").add("is_recent", "boolean").add("text", "string")
+_ENTRIES = StructType().add("key", "string").add("is_recent", "boolean").add("text", "string")
 
 
 def decoded(parts: DataFrame, kept: KeptState) -> DataFrame:
-    """Read buckets, the place and content of whose entries are given, as rows of one key each."""
+    """Read the entries of buckets, place and content, as rows of one key each."""
     columns = (
         *kept.key.fields,
         *kept.state.fields,
         Field(_TIMERS, Map(Atom.TIMESTAMP)),
         Field(_WAITING, Atom.BIGINT),
     )
-    told = parts.mapInArrow(_Decoder(kept), _TOLD)
-    newest = told.groupBy("key").agg(F.max_by("text", "is_recent").alias("text"))
+    entries = parts.mapInArrow(_Decoder(kept), _ENTRIES)
+    newest = entries.groupBy("key").agg(F.max_by("text", "is_recent").alias("text"))
     texts = newest.where("text IS NOT NULL")
     schema = Schema(columns).to_ddl()
     return texts.select(F.from_json("text", schema, JSON).alias("row")).select("row.*")
@@ -52,13 +52,13 @@ class _Decoder:
             entries = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             rows = [row for place, packed in entries for row in texts_of(place, packed, self.kept)]
             yield pa.RecordBatch.from_pylist(
-                [dict(zip(_TOLD.names, row, strict=True)) for row in rows],
-                schema=to_arrow_schema(_TOLD),
+                [dict(zip(_ENTRIES.names, row, strict=True)) for row in rows],
+                schema=to_arrow_schema(_ENTRIES),
             )
 
 
 def texts_of(place: int, packed: bytes, kept: KeptState) -> Iterator[tuple[str, bool, str | None]]:
-    """Read an entry of a bucket: a key, whether this is what changed last, and what is kept."""
+    """Read an entry of a bucket: a key, whether this is its latest change, and its row as JSON."""
     states = msgspec.msgpack.Decoder(state_of(kept.state))
     encoder = msgspec.json.Encoder(decimal_format="number")
     is_recent = place == HEAD_AT
@@ -73,8 +73,8 @@ def texts_of(place: int, packed: bytes, kept: KeptState) -> Iterator[tuple[str, 
         for field in kept.state.fields:
             value = getattr(found, field.name, None)
             is_empty = isinstance(field.type, Array | Map) and not value
-            row[field.name] = None if is_empty else to_words(value, field.type)
-        # The timer without a name is the one that only forgets.
+            row[field.name] = None if is_empty else to_json_value(value, field.type)
+        # The timer without a name is that of `ttl`.
         row[_TIMERS] = {name or "ttl": moment(us) for name, us in timers.items()}
         row[_WAITING] = len(pending)
         yield key, is_recent, encoder.encode(row).decode()

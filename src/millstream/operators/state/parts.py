@@ -1,4 +1,4 @@
-"""The parts of a bucket of keys: what they hold, and what has changed of them of late."""
+"""The parts of a bucket of keys: what they hold, and their recent changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from millstream.operators.state.aside import Raised
+    from millstream.operators.state.raised_rows import RaisedRow
 
     Row = tuple[Any, ...]
 
@@ -23,7 +23,7 @@ class Keys(msgspec.Struct, array_like=True):
     """Keys, in two plain dictionaries: no other form is read as fast."""
 
     memories: dict[str, bytes | None] = msgspec.field(default_factory=dict)
-    """What each remembers; among changes, None is for a key that is forgotten."""
+    """The memory of each; among changes, None is for a key that is forgotten."""
     dues: dict[str, int] = msgspec.field(default_factory=dict)
     """When each is due, if it is."""
 
@@ -31,7 +31,7 @@ class Keys(msgspec.Struct, array_like=True):
         return len(self.memories)
 
     def put(self, key: str, memory: bytes | None, due_us: int | None) -> None:
-        """Have a key remember something."""
+        """Set the memory of a key."""
         self.memories[key] = memory
         if due_us is not None:
             self.dues[key] = due_us
@@ -39,12 +39,12 @@ class Keys(msgspec.Struct, array_like=True):
             self.dues.pop(key, None)
 
     def drop(self, key: str) -> None:
-        """Leave a key out."""
+        """Remove a key."""
         self.memories.pop(key, None)
         self.dues.pop(key, None)
 
     def change(self, changes: Keys) -> None:
-        """Bring keys up to date."""
+        """Apply changes."""
         for key, memory in changes.memories.items():
             if memory is None:
                 self.drop(key)
@@ -52,7 +52,7 @@ class Keys(msgspec.Struct, array_like=True):
                 self.put(key, memory, changes.dues.get(key))
 
     def in_parts(self, count: int) -> dict[int, Keys]:
-        """Sort keys by the part that they belong to."""
+        """Group keys by the part that they belong to."""
         parts: defaultdict[int, Keys] = defaultdict(Keys)
         for key, memory in self.memories.items():
             parts[part_of(key, count)].put(key, memory, self.dues.get(key))
@@ -64,16 +64,16 @@ KEYS = msgspec.msgpack.Decoder(Keys)
 
 
 class Head(msgspec.Struct, array_like=True):
-    """What is known of a bucket."""
+    """The entry that describes a bucket."""
 
     timer: int | None = None
-    """When Spark is to call."""
+    """When Spark's timer fires."""
     count: int = 1
     """How many parts its keys belong to."""
     stored: set[int] = msgspec.field(default_factory=set)
     """Those of them that are in the state."""
     dues: dict[int, int] = msgspec.field(default_factory=dict)
-    """No key of a part is due before."""
+    """For each part, the time before which none of its keys is due."""
     recent: dict[int, Keys] = msgspec.field(default_factory=dict)
     """What has changed of a part since it was stored."""
 
@@ -88,7 +88,7 @@ class Head(msgspec.Struct, array_like=True):
 
     @property
     def is_forgetting(self) -> bool:
-        """Whether all that has changed of late is that keys are forgotten."""
+        """Whether all recent changes are of keys that are forgotten."""
         return all(m is None for keys in self.recent.values() for m in keys.memories.values())
 
 
@@ -96,23 +96,25 @@ HEAD = msgspec.msgpack.Decoder(Head)
 """Reads a head."""
 
 
-class Turn(NamedTuple):
-    """What came of a key's turn."""
+class TurnResult(NamedTuple):
+    """The result of a key's turn."""
 
     packed: bytes | None
-    """What is to be remembered; None if nothing."""
+    """The new memory of the key; None if it is empty."""
     due_us: int | None
     """The event time that the frontier must reach for the key to have a turn without rows."""
     answers: Sequence[Row]
-    raised: Sequence[Raised] = ()
-    """Rows to be put aside."""
+    raised: Sequence[RaisedRow] = ()
+    """Rows to quarantine."""
 
 
 class Keyed(Protocol):
-    """What is done with the rows of one key; it must be possible to pickle it."""
+    """Processes the rows of one key; must be picklable."""
 
-    def turn(self, key: str, packed: bytes | None, rows: Sequence[Row], frontier_us: float) -> Turn:
-        """Go on from what is remembered with rows that have arrived, in no special order.
+    def turn(
+        self, key: str, packed: bytes | None, rows: Sequence[Row], frontier_us: float
+    ) -> TurnResult:
+        """Continue from the memory of a key with rows that have arrived, in any order.
 
         The frontier never goes back, and all rows up to it have arrived. Equal rows, frontiers
         and memories must give equal answers.
@@ -120,15 +122,15 @@ class Keyed(Protocol):
         ...
 
 
-class Part:
+class BucketPart:
     """The keys of one part of a bucket: those that have changed, and those that are stored."""
 
     def __init__(self, changed: Keys, load: Callable[[], Keys] | None) -> None:
         self.changed, self._load = changed, load
         self._stored = None if load else Keys()
-        self.raised: list[Raised] = []
+        self.raised: list[RaisedRow] = []
         self.grown = 0
-        """How many bytes the turns gave to remember."""
+        """How many bytes of memory the turns returned."""
 
     @property
     def stored(self) -> Keys:
@@ -139,7 +141,7 @@ class Part:
         return self._stored
 
     def dues(self) -> Iterator[tuple[str, int]]:
-        """Say when each key is due, if it is."""
+        """Yield when each key is due, if it is."""
         yield from self.changed.dues.items()
         changed = self.changed.memories
         yield from ((key, due) for key, due in self.stored.dues.items() if key not in changed)
@@ -151,7 +153,7 @@ class Part:
         late: Collection[str],
         frontier: float,
     ) -> list[Row]:
-        """Give a turn to the keys that have rows, and to those that are due."""
+        """Run a turn for the keys that have rows, and for those that are due."""
         answers: list[Row] = []
         for key in sorted(rows.keys() | late):
             is_changed = key in self.changed.memories
@@ -168,11 +170,11 @@ class Part:
         return answers
 
     def merged(self) -> Keys:
-        """Give all keys as they are now."""
+        """Return all keys with the changes applied."""
         self.stored.change(self.changed)
         return self.stored
 
 
 def part_of(key: str, count: int) -> int:
-    """Say which part of so many a key belongs to."""
+    """Return which of `count` parts a key belongs to."""
     return zlib.crc32(key.encode()) % count

@@ -1,4 +1,4 @@
-"""The rows of a function of a key, made ready by Spark, and its answers read again."""
+"""The rows of a function of a key, prepared by Spark, and its answers, decoded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from millstream.operators.columns import quoted
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
-from millstream.operators.state.kind import is_plain
+from millstream.operators.state.python_types import is_plain
 from millstream.operators.state.refusal import stateful_fault
-from millstream.operators.state.text import NULLS, as_key
+from millstream.operators.state.row_text import NULLS, as_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,13 +79,13 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
         )
     if is_plain(declared.emits):
         return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
-    told = run_keyed(ready, calls, _ANSWERS, keeping, initial)
+    answers = run_keyed(ready, calls, _ANSWERS, keeping, initial)
     schema = declared.emits.to_ddl()
-    return told.select(F.from_json("answer", schema, _STRICT).alias("answer")).select("answer.*")
+    return answers.select(F.from_json("answer", schema, _STRICT).alias("answer")).select("answer.*")
 
 
 def name_in_checkpoint(function: str) -> str:
-    """Say what Spark calls the state of a function."""
+    """Return the name of the state of a function in Spark's checkpoint."""
     return f"kept_{function}"
 
 
@@ -100,7 +100,7 @@ def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame
 
 
 def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
-    """Read what keys begin with.
+    """Read the initial state of keys.
 
     Raises:
         STATEFUL_REFUSED: It is no DataFrame, or a stream.
@@ -108,31 +108,31 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
     """
     declared = stateful.declared
     assert stateful.initial is not None
-    given = stateful.initial(rows.sparkSession)
-    if not isinstance(given, DataFrame) or given.isStreaming:
-        got = "a stream" if isinstance(given, DataFrame) else type(given).__name__
+    frame = stateful.initial(rows.sparkSession)
+    if not isinstance(frame, DataFrame) or frame.isStreaming:
+        got = "a stream" if isinstance(frame, DataFrame) else type(frame).__name__
         raise stateful_fault(declared.name, "initial", got=got, at=declared.at)
     wanted = StructType([rows.schema[name] for name in declared.key])
     for field in (*wanted.fields, *_struct(declared.state).fields):
-        if field.name not in given.columns:
+        if field.name not in frame.columns:
             why = "which initial does not have"
-        elif given.schema[field.name].dataType.simpleString() != field.dataType.simpleString():
-            why = f"which is {given.schema[field.name].dataType.simpleString()} in initial"
+        elif frame.schema[field.name].dataType.simpleString() != field.dataType.simpleString():
+            why = f"which is {frame.schema[field.name].dataType.simpleString()} in initial"
         else:
             continue
-        raise _unfit_column(declared, field.name, why, given.columns)
-    return given.select(
-        as_key(given, declared.key, _OF_KEYS).alias(KEY),
+        raise _unfit_column(declared, field.name, why, frame.columns)
+    return frame.select(
+        as_key(frame, declared.key, _OF_KEYS).alias(KEY),
         F.lit(INITIAL_US).cast("bigint").alias(_TIME),
         _json(declared.state.names).alias(_TEXT),
     )
 
 
 def _schema(declared: KeyedState, rows: DataFrame, names: tuple[str, ...] | list[str]) -> Schema:
-    """Read columns as a function is given them.
+    """Return the schema of columns that are passed to a function.
 
     Raises:
-        STATEFUL_COLUMN: A column is missing, or cannot be given.
+        STATEFUL_COLUMN: A column is missing, or cannot be passed.
     """
     found: list[Field] = []
     for name in names:
@@ -190,7 +190,7 @@ def _unfit_column(
 
 
 def _has_clock(declared: KeyedState, rows: DataFrame, time: str | None) -> bool:
-    """Whether there is something for timers to go by.
+    """Whether there is a clock for timers.
 
     Raises:
         STATEFUL_UNBOUNDED: There must be, and there is no watermark.

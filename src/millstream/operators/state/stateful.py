@@ -31,14 +31,14 @@ _EXAMPLE = 'write @ms.stateful(key="user", state="n BIGINT", emits="user STRING,
 
 
 class StatefulOptions(TypedDict, total=False):
-    """What can be said of a function of a key."""
+    """The options of `ms.stateful`."""
 
     key: Required[str | Sequence[str]]
     """The columns by which rows belong together."""
     state: Required[str]
     """What is kept of a key, as DDL; its columns are attributes of `state`."""
     emits: Required[str]
-    """What the function gives, as DDL."""
+    """The rows that the function emits, as DDL."""
     timeout: str
     """How long after the last row of a key it is called without rows, and the key forgotten."""
     ttl: str
@@ -65,7 +65,7 @@ class Stateful:
         self.__wrapped__ = function
 
     def __call__(self, rows: DataFrame) -> DataFrame:
-        """Give what the function emits, in a stream as the watermark allows.
+        """Return the rows that the function emits, in a stream as the watermark allows.
 
         Raises:
             DeclarationError: The rows do not fit what is declared.
@@ -103,7 +103,7 @@ def stateful(
 
 
 def _check_options(options: StatefulOptions, at: Location) -> None:
-    """Make sure that no option is misspelt or missing."""
+    """Check that no option is misspelt or missing."""
     known = tuple(StatefulOptions.__annotations__)
     for name, value in options.items():
         if name not in known:
@@ -117,7 +117,7 @@ def _check_options(options: StatefulOptions, at: Location) -> None:
 
 
 def _columns(key: object) -> tuple[str, ...]:
-    """Give the columns of a key; none if it is not said in names."""
+    """Return the columns of a key; none if they are not names."""
     names = (key,) if isinstance(key, str) else key
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         return ()
@@ -137,12 +137,12 @@ def _declared(function: Callable[..., Any], options: StatefulOptions) -> KeyedSt
         )
     if not key:
         raise stateful_fault(name, "key", at=at)
-    kept, given = (_schema(options[part], name, at) for part in ("state", "emits"))
+    state, emits = (_schema(options[part], name, at) for part in ("state", "emits"))
     for column in _RESERVED:
-        if column in kept.names:
+        if column in state.names:
             raise stateful_fault(name, "reserved", got=column, at=at)
     forgets = "clear" in inspect.unwrap(function).__code__.co_names
-    return KeyedState(name, key, kept, given, at, forgets=forgets)
+    return KeyedState(name, key, state, emits, at, forgets=forgets)
 
 
 def _schema(text: str, function: str, at: Location) -> Schema:

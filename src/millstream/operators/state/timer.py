@@ -16,7 +16,7 @@ _US = timedelta(microseconds=1)
 
 
 def moment(us: float) -> datetime:
-    """Give a time as Python has it.
+    """Return a time as a datetime.
 
     >>> moment(60_000_000).isoformat()
     '1970-01-01T00:01:00+00:00'
@@ -25,13 +25,13 @@ def moment(us: float) -> datetime:
 
 
 def microseconds(at: datetime) -> int:
-    """Give a time as it is kept."""
+    """Return a time in microseconds since 1970."""
     return (at - UNIX_EPOCH) // _US
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose timers they are, and whether there is anything for them to go by."""
+    """The function that the timers belong to, and whether they have a clock."""
 
     function: str
     at: Location

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Which rows a function is handed: whoever has had an id before need not take it again."""
+    """The batch of rows that a function gets: one whose id it had before can be skipped."""
 
     id: str
-    """The same whenever these rows are handed over again, and of no others."""
+    """The same whenever these rows are handed over again, and unique to them."""
     number: int
     mode: str
     """append, update or complete."""
@@ -41,7 +41,7 @@ class FunctionSink:
 
     function: Callable[..., None] = field(compare=False)
     name: str
-    """Beside the checkpoint it is noted by this name which batch was handed over last."""
+    """The last batch that was handed over is recorded under this name, beside the checkpoint."""
     connect: Callable[[], Any] | None = field(default=None, compare=False)
     """Opens a connection; with it, the function is handed parts, each with a connection."""
     parallel: int = 1
@@ -49,7 +49,7 @@ class FunctionSink:
 
     @property
     def key(self) -> Sequence[str]:
-        """None: what is one row is the function's business."""
+        """None: the function decides what identifies a row."""
         return ()
 
     @property
@@ -64,15 +64,15 @@ class FunctionSink:
 
     @property
     def evolve(self) -> bool:
-        """A function takes whatever columns it is given."""
+        """A function gets whatever columns there are."""
         return True
 
     def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
-        """Repeated if the driver dies while the function runs, or before it is noted."""
+        """Repeated if the driver dies while the function runs, or before that is recorded."""
         return "at least once, under one batch id"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:  # noqa: ARG002
-        """A function that cannot be called with what it is handed, and options that are none."""
+        """A function that cannot be called with these arguments, and options out of range."""
         store = f"function {self.name!r}"
         if type(self.parallel) is not int or self.parallel < 1:
             why = f"parallel={self.parallel!r} is no number of parts at a time"
@@ -97,13 +97,13 @@ class FunctionSink:
             )
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
-        """Nothing to reach: what the function reaches for is not known."""
+        """Do nothing: what the function connects to is not known."""
 
     def open(self, shape: Shape, driver: Driver) -> Store:
         """Look up which batch was handed over last."""
-        from millstream.systems.custom.sink import Handed
+        from millstream.systems.custom.sink import FunctionStore
 
-        return Handed(self, shape, driver)
+        return FunctionStore(self, shape, driver)
 
     def place(self, dataset: str) -> Place:
         """Name the function, as errors do."""

@@ -1,4 +1,4 @@
-"""Functions of the user's, open: what was handed over last is noted in the home."""
+"""User functions as stores: the last batch that was handed over is recorded in the home."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import pyarrow as pa
 from millstream.errors import MillstreamError, fault
 from millstream.lake.durable import write_durably
 from millstream.lake.fence import Decision, Fence
-from millstream.serve.fence import admitted, taken
-from millstream.serve.store import Written
+from millstream.serve.fence import admit_batch, take_fence
+from millstream.serve.store import WriteResult
 from millstream.systems.custom.settings import Batch
 
 if TYPE_CHECKING:
-    from millstream.lake.fence import Turn
+    from millstream.lake.fence import PendingBatch
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
     from millstream.serve.store import Rows, Settle
     from millstream.systems.custom.settings import FunctionSink
 
 
-class Handed:
-    """A function that batches are handed to, and the note of the last one."""
+class FunctionStore:
+    """A function that batches are handed to, and the record of the last one."""
 
     def __init__(self, sink: FunctionSink, shape: Shape, driver: Driver) -> None:
         assert driver.folder is not None
@@ -38,31 +38,31 @@ class Handed:
         self._pool = _Pool(sink)
 
     def take(self) -> Fence:
-        """Write this driver's epoch into the note."""
-        fence = taken(self.fence(), self._driver, self.place)
+        """Write this driver's epoch into the record."""
+        fence = take_fence(self.fence(), self._driver, self.place)
         self._keep(fence)
         return fence
 
     def fence(self) -> Fence | None:
-        """Look at the note."""
+        """Read the record."""
         try:
             return Fence(**json.loads(self._note.read_text()))
         except FileNotFoundError:
             return None
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
-        """Hand a batch over, then note it.
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
+        """Hand a batch over, then record it.
 
         Raises:
-            OvertakenError: Another driver is the last.
+            OvertakenError: A later driver has taken over.
             StoreUnreachableError: The function could not reach something.
             SINK_RAISED: The function raised.
         """
-        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        held, decision = admit_batch(self.fence(), self._driver, pending, self.place)
         if decision is not Decision.APPLY:
-            return Written(decision, held)
+            return WriteResult(decision, held)
         try:
-            self._hand_over(turn, rows)
+            self._hand_over(pending, rows)
         except MillstreamError:
             raise
         except (OSError, EOFError) as error:
@@ -77,28 +77,28 @@ class Handed:
                 serve=self._shape.dataset,
                 cause=cause,
             ) from error
-        fence = held.with_batch(turn, settle(()))
+        fence = held.with_batch(pending, settle(()))
         self._keep(fence)
-        return Written(decision, fence)
+        return WriteResult(decision, fence)
 
     def close(self) -> None:
-        """Let all connections go."""
+        """Close all connections."""
         self._pool.close()
 
-    def _hand_over(self, turn: Turn, rows: Rows) -> None:
-        id_ = f"{self._driver.writer}/{turn.checkpoint}/{turn.batch}"
+    def _hand_over(self, pending: PendingBatch, rows: Rows) -> None:
+        id_ = f"{self._driver.writer}/{pending.checkpoint}/{pending.batch}"
         if self._sink.connect is not None:
-            self._pool.hand_over(rows, lambda part: self._batch(f"{id_}/{part}", turn, part))
+            self._pool.hand_over(rows, lambda part: self._batch(f"{id_}/{part}", pending, part))
             return
         parts = list(rows())
         if parts or self._shape.mode == "complete":
-            # An answer without rows has no file that would tell the types of its columns.
+            # An answer without rows has no file with the types of its columns.
             nothing = pa.table({name: [] for name in self._shape.names})
             whole = pa.concat_tables(parts) if parts else nothing
-            self._sink.function(whole, self._batch(id_, turn))
+            self._sink.function(whole, self._batch(id_, pending))
 
-    def _batch(self, id_: str, turn: Turn, part: int = 0) -> Batch:
-        return Batch(id_, turn.batch, self._shape.mode, part)
+    def _batch(self, id_: str, pending: PendingBatch, part: int = 0) -> Batch:
+        return Batch(id_, pending.batch, self._shape.mode, part)
 
     def _keep(self, fence: Fence) -> None:
         self._note.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class Handed:
 
 
 class _Pool:
-    """Connections, opened when first needed and used again; one that failed is let go."""
+    """Connections, opened when first needed and reused; one that failed is closed."""
 
     def __init__(self, sink: FunctionSink) -> None:
         self._sink = sink
@@ -118,7 +118,7 @@ class _Pool:
         tasks = []
         with ThreadPoolExecutor(self._sink.parallel) as threads:
             for number, part in enumerate(rows()):
-                # Parts that nobody works on yet would fill the memory.
+                # Parts that wait for a thread would fill the memory.
                 self._room.acquire()
                 tasks.append(threads.submit(self._part, part, batch_of(number)))
         for task in tasks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.systems.record import Records
+from millstream.systems.record_source import RecordSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,27 +20,27 @@ _RECORDS = "value BINARY, _origin STRING, _position BIGINT"
 
 
 class Reader(Protocol):
-    """What a source must be able to say; an offset is a dict of numbers, texts and such dicts."""
+    """What a source must implement; an offset is a dict of numbers, texts and such dicts."""
 
     def earliest(self) -> Offset:
-        """Say where to begin."""
+        """Return where to begin."""
         ...
 
     def latest(self, start: Offset) -> Offset:
-        """Say how far one can read now, `start` if there is nothing new."""
+        """Return the offset to read up to now, `start` if there is nothing new."""
         ...
 
     def read(self, start: Offset, end: Offset) -> Iterable[str | bytes]:
-        """Give the records after one offset and up to another: the same ones whenever asked."""
+        """Return the records after one offset and up to another: the same at every call."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Custom(Records):
-    """Records of a reader you write; exactly once, if it gives the same records when asked again.
+class Custom(RecordSource):
+    """Records of a reader you write; exactly once, if it returns the same records at every call.
 
-    Hold it to that with `millstream.testing.contract.check_source`. The reader is sent to Spark's
-    Python workers, so it keeps no open connection: it opens one when it is asked.
+    Check that with `millstream.testing.contract.check_source`. The reader is sent to Spark's
+    Python workers, so it keeps no open connection: each call opens one.
     """
 
     reader: Reader = field(compare=False, repr=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.serve.fence import Place
-from millstream.serve.option import keyless_update, named, unheld_order
+from millstream.serve.option import as_names, keyless_update, unusable_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class DeltaPath:
     evolve: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", named(self.key))
+        object.__setattr__(self, "key", as_names(self.key))
 
     @property
     def newest_by(self) -> None:
@@ -45,16 +45,16 @@ class DeltaPath:
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
         """An update without a key, and options that have no effect together."""
         yield from keyless_update("DeltaPath", self, serve, mode, at)
-        yield from unheld_order("DeltaPath", self, serve, mode, at)
+        yield from unusable_options("DeltaPath", self, serve, mode, at)
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
         """Nothing to reach: the table is made when it is opened."""
 
     def open(self, shape: Shape, driver: Driver) -> Store:
         """Open the table; make it or hold the answer to it."""
-        from millstream.systems.delta.sink import Table
+        from millstream.systems.delta.sink import DeltaStore
 
-        return Table(self, shape, driver)
+        return DeltaStore(self, shape, driver)
 
     def place(self, dataset: str) -> Place:  # noqa: ARG002
         """Name the table, as errors do."""

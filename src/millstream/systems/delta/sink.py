@@ -1,4 +1,4 @@
-"""Delta tables outside the home, open: rows and fence are in one commit, on top of the last one."""
+"""Delta tables outside the home as stores: rows and fence are in one commit."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from deltalake.exceptions import DeltaError
 
 from millstream.errors import fault
 from millstream.lake.delta import Facts, FencedTable
-from millstream.lake.enforce import Shape as TableShape, columns_to_add, make_table
+from millstream.lake.enforce import TableShape, columns_to_add, make_table
 from millstream.lake.fence import Decision, Fence
 from millstream.lake.files import DataFile
-from millstream.serve.fence import admitted, taken
-from millstream.serve.store import Written, keyed, parted
-from millstream.systems.files.sink import PASSING
+from millstream.serve.fence import admit_batch, take_fence
+from millstream.serve.store import WriteResult, split_deleted, split_keyless
+from millstream.systems.files.sink import TRANSIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from millstream.lake.delta import Look
-    from millstream.lake.fence import Turn
+    from millstream.lake.fence import PendingBatch
     from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 FENCE = "millstream.fence"
 _OWN = "_millstream"
-"""Where rows are written that no commit names yet; readers of Delta never look there."""
+"""Where rows are written before a commit names them; Delta's readers ignore it."""
 
 
-class Table:
+class DeltaStore:
     """A table open for writing."""
 
     def __init__(self, sink: DeltaPath, shape: Shape, driver: Driver) -> None:
@@ -51,7 +51,7 @@ class Table:
             evolve=shape.evolve,
             properties=feed,
         )
-        with _told(self.place):
+        with _translating_errors(self.place):
             make_table(path, wanted)
             self._table = FencedTable(
                 path, name=self.place.name, epoch=driver.epoch, owner=driver.owner
@@ -65,10 +65,10 @@ class Table:
 
         def look() -> dict[str, str]:
             nonlocal fence
-            fence = taken(self._held(), self._driver, self.place)
-            return _told_by(fence)
+            fence = take_fence(self._held(), self._driver, self.place)
+            return _commit_info(fence)
 
-        with _told(self.place):
+        with _translating_errors(self.place):
             self._table.take(look)
             if self._added:
                 self._table.add_columns(self._added, look)
@@ -78,31 +78,31 @@ class Table:
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
-        with _told(self.place):
+        with _translating_errors(self.place):
             self._table.refresh()
             return self._held()
 
     def _held(self) -> Fence | None:
-        told = self._table.last_told(FENCE)
-        return Fence(**json.loads(told)) if told else None
+        fence = self._table.last_commit_value(FENCE)
+        return Fence(**json.loads(fence)) if fence else None
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
         """Write a batch and its fence in one commit."""
-        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        held, decision = admit_batch(self.fence(), self._driver, pending, self.place)
         if decision is not Decision.APPLY:
-            return Written(decision, held)
-        with _told(self.place):
+            return WriteResult(decision, held)
+        with _translating_errors(self.place):
             refused, kept, gone = self._stage(rows)
-            fence = held.with_batch(turn, settle(refused))
+            fence = held.with_batch(pending, settle(refused))
 
             def look() -> dict[str, str] | None:
-                _, decision = admitted(self._held(), self._driver, turn, self.place)
-                return _told_by(fence) if decision is Decision.APPLY else None
+                _, decision = admit_batch(self._held(), self._driver, pending, self.place)
+                return _commit_info(fence) if decision is Decision.APPLY else None
 
-            told = Facts(query_id=turn.checkpoint, batch=turn.batch, digest=turn.digest)
-            told = replace(told, rows=sum(file.rows for file in kept))
-            self._commit(kept, gone, told, look)
-        return Written(decision, fence, tuple(refused))
+            facts = Facts(query_id=pending.checkpoint, batch=pending.batch, digest=pending.digest)
+            facts = replace(facts, rows=sum(file.rows for file in kept))
+            self._commit(kept, gone, facts, look)
+        return WriteResult(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -119,16 +119,16 @@ class Table:
             self._table.append(files, facts, look=look)
 
     def _stage(self, rows: Rows) -> tuple[list[Refused], list[DataFile], pa.Table | None]:
-        """Write the rows to a file; give those refused, the file and the keys that go."""
+        """Write the rows to a file; return the refused rows, the file and the keys to delete."""
         refused: list[Refused] = []
         gone: list[pa.Table] = []
         writer: pq.ParquetWriter | None = None
         self._part.parent.mkdir(exist_ok=True)
         try:
             for part in rows():
-                whole, lacking = keyed(part, self._shape.key)
+                whole, lacking = split_keyless(part, self._shape.key)
                 refused += lacking
-                kept, deleted = parted(whole)
+                kept, deleted = split_deleted(whole)
                 if deleted is not None and deleted.num_rows:
                     gone.append(deleted.select(list(self._shape.key)))
                 if kept.num_rows:
@@ -141,25 +141,25 @@ class Table:
         return refused, files, pa.concat_tables(gone) if gone else None
 
 
-def _told_by(fence: Fence) -> dict[str, str]:
-    """Give a fence as a commit tells it."""
+def _commit_info(fence: Fence) -> dict[str, str]:
+    """Return a fence as a commit records it."""
     return {FENCE: json.dumps(asdict(fence))}
 
 
 def _schema_of(columns: Sequence[Column]) -> str:
-    """Give columns of plain types as Spark's JSON."""
+    """Return columns of plain types as Spark's JSON."""
     fields = [{"name": c.name, "type": c.type, "nullable": True, "metadata": {}} for c in columns]
     return json.dumps({"type": "struct", "fields": fields})
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Have the errors of a file system and of delta-rs told as what they mean."""
+def _translating_errors(place: Place) -> Iterator[None]:
+    """Translate errors of the file system and of delta-rs into errors of Millstream."""
     try:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        if error.errno in PASSING:
+        if error.errno in TRANSIENT:
             raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
         raise fault("STORE_FAILED", store=place.name, why=why) from error
     except DeltaError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from millstream.errors import fault
 from millstream.serve.fence import Place
-from millstream.systems.record import format_fault
+from millstream.systems.record_source import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +72,9 @@ class FileSink:
 
     def open(self, shape: Shape, driver: Driver) -> Store:
         """Make the folder."""
-        from millstream.systems.files.sink import Folder
+        from millstream.systems.files.sink import FileStore
 
-        return Folder(self, shape, driver)
+        return FileStore(self, shape, driver)
 
     def place(self, dataset: str) -> Place:
         """Name the files, as errors do."""

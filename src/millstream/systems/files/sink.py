@@ -1,8 +1,8 @@
-"""A folder of files, open: a batch is a file, and the fence that names it is its commit.
+"""A folder of files as a store: a batch is a file, and the fence that names it is its commit.
 
 The file is written where no reader looks, and forced to disk; then the fence is replaced by one
-that names it; then the file gets its name among the others. Who dies in between leaves a fence that
-tells what is still to be done, and the next one who looks does it.
+that names it; then the file gets its name among the others. If the driver dies in between, the next
+one that reads the fence finishes the rename.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from millstream.errors import fault
 from millstream.lake.durable import sync_folder, sync_written, write_durably
 from millstream.lake.fence import Decision, Fence
 from millstream.serve.encode import as_json, as_objects, encode
-from millstream.serve.fence import admitted, taken
+from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import NESTED
-from millstream.serve.store import Refused, Written, salvage
+from millstream.serve.store import Refused, WriteResult, salvage
 from millstream.systems.files.settings import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from millstream.lake.fence import Turn
+    from millstream.lake.fence import PendingBatch
     from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Rows, Settle
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 _WAIT_S = 30.0
 _LOOK_EVERY_S = 0.02
-PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
-"""Errors of a file system that may pass: it is full, or was away."""
+TRANSIENT = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
+"""Transient errors of a file system: it is full, or was away."""
 _UNFINISHED = ".part"
 
 
-class Folder:
+class FileStore:
     """A folder open for writing."""
 
     def __init__(self, sink: FileSink, shape: Shape, driver: Driver) -> None:
@@ -56,52 +56,52 @@ class Folder:
         self._folder = Path(sink.path).absolute()
         self._own = self._folder / OWN
         self._fence = self._own / f"{shape.dataset}.json"
-        with _told(self.place):
+        with _translating_errors(self.place):
             self._own.mkdir(parents=True, exist_ok=True)
 
     def take(self) -> Fence:
         """Write this driver's epoch beside the files."""
-        with _told(self.place), self._alone():
-            fence = taken(self._finished(), self._driver, self.place)
+        with _translating_errors(self.place), self._locked():
+            fence = take_fence(self._read_and_finish(), self._driver, self.place)
             for left in self._own.glob(f"{self._shape.dataset}-*{_UNFINISHED}"):
                 left.unlink()
             self._put(fence, "")
         return fence
 
     def fence(self) -> Fence | None:
-        """Look at the fence; finish what it tells of."""
-        with _told(self.place), self._alone():
-            return self._finished()
+        """Read the fence; finish the rename that it names."""
+        with _translating_errors(self.place), self._locked():
+            return self._read_and_finish()
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
         """Write a batch as a file, and commit it by the fence that names it."""
-        with _told(self.place):
-            held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        with _translating_errors(self.place):
+            held, decision = admit_batch(self.fence(), self._driver, pending, self.place)
             if decision is not Decision.APPLY:
-                return Written(decision, held)
-            name = f"{self._shape.dataset}-{turn.batch:08d}.{self._format}"
-            written = self._own / f"{name}.{self._driver.owner}{_UNFINISHED}"
-            is_any, refused = self._write_file(written, rows)
-            with self._alone():
-                # Another driver may have come while the file was written.
-                held, _ = admitted(self._finished(), self._driver, turn, self.place)
+                return WriteResult(decision, held)
+            name = f"{self._shape.dataset}-{pending.batch:08d}.{self._format}"
+            part_file = self._own / f"{name}.{self._driver.owner}{_UNFINISHED}"
+            is_any, refused = self._write_file(part_file, rows)
+            with self._locked():
+                # Another driver may have taken over while the file was written.
+                held, _ = admit_batch(self._read_and_finish(), self._driver, pending, self.place)
                 if is_any and (self._folder / name).exists():
                     raise fault(
                         "STORE_FAILED",
                         store=self.place.name,
                         why=f"{name!r} is there, and the fence does not know it",
                     )
-                fence = held.with_batch(turn, settle(refused))
+                fence = held.with_batch(pending, settle(refused))
                 self._put(fence, name if is_any else "")
-                self._finished()
-        return Written(decision, fence, tuple(refused))
+                self._read_and_finish()
+        return WriteResult(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Nothing is held open."""
 
     def _write_file(self, path: Path, rows: Rows) -> tuple[bool, list[Refused]]:
-        """Write rows, durably; say whether there were any, and which are refused."""
-        refused, given = list[Refused](), 0
+        """Write rows, durably; return whether there were any, and which are refused."""
+        refused, total = list[Refused](), 0
         parts = (part for part in rows() if part.num_rows)
         first = next(parts, None)
         if first is None:
@@ -109,11 +109,11 @@ class Folder:
         with path.open("wb") as file:
             write, end = _FORMATS[self._format](file, first.schema, self._shape.columns)
             for part in itertools.chain([first], parts):
-                given += part.num_rows
+                total += part.num_rows
                 refused += salvage(part, write)
             end()
             sync_written(file)
-        is_any = given > sum(some.rows.num_rows for some in refused)
+        is_any = total > sum(some.rows.num_rows for some in refused)
         if not is_any:
             path.unlink()
         sync_folder(self._own)
@@ -123,25 +123,25 @@ class Folder:
         """Replace the fence, durably; `file` is what it commits."""
         write_durably(self._fence, json.dumps({**asdict(fence), "file": file}))
 
-    def _finished(self) -> Fence | None:
-        """Read the fence, and give the file that it commits its name, unless it has it."""
+    def _read_and_finish(self) -> Fence | None:
+        """Read the fence, and rename the file that it commits, unless that is done."""
         try:
             held: dict[str, Any] = json.loads(self._fence.read_text())
         except FileNotFoundError:
             return None
         fence = Fence(**{name: value for name, value in held.items() if name != "file"})
-        written = self._own / f"{held['file']}.{fence.owner}{_UNFINISHED}"
-        if held["file"] and written.exists():
+        part_file = self._own / f"{held['file']}.{fence.owner}{_UNFINISHED}"
+        if held["file"] and part_file.exists():
             target = self._folder / held["file"]
             if not target.exists():
-                os.link(written, target)
+                os.link(part_file, target)
             sync_folder(self._folder)
-            written.unlink()
+            part_file.unlink()
         return fence
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep others from the fence; a process that dies lets go of it."""
+    def _locked(self) -> Iterator[None]:
+        """Lock the fence; the lock of a process that dies is released."""
         until = time.monotonic() + _WAIT_S
         with self._fence.with_suffix(".lock").open("w") as lock:
             while True:
@@ -190,7 +190,7 @@ def _csv(file: BinaryIO, schema: pa.Schema, columns: Sequence[Column]) -> Writer
 
 
 def _texts(rows: pa.Table, column: Column) -> list[str | None]:
-    """Give nested values as JSON, and bytes as base 64 has them."""
+    """Return nested values as JSON, and bytes as base64."""
     objects = (row[column.name] for row in as_objects(rows, [column], nulls=True))
     texts = (None if value is None else encode(value).decode() for value in objects)
     return [text if text is None or column.type == NESTED else text.strip('"') for text in texts]
@@ -200,12 +200,12 @@ _FORMATS = {"parquet": _parquet, "json": _json, "csv": _csv}
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Have the errors of a file system told as what they mean."""
+def _translating_errors(place: Place) -> Iterator[None]:
+    """Translate errors of the file system into errors of Millstream."""
     try:
         yield
     except OSError as error:
         why = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-        if error.errno in PASSING:
+        if error.errno in TRANSIENT:
             raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
         raise fault("STORE_FAILED", store=place.name, why=why) from error

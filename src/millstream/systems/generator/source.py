@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import fault
 from millstream.model.dataset import Codec
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
-from millstream.systems.rate.source import counted, counter
+from millstream.systems.rate.source import (
+    begin_earlier,
+    counted,
+    counter,
+    head_start_faults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,6 +58,8 @@ class Generator:
     malformed: float = 0.0
     future: float = 0.0
     future_by: timedelta = timedelta(days=365)
+    head_start: timedelta = timedelta(seconds=10)
+    """How long before the first run the first record was due; unused if the source is live."""
 
     @property
     def codec(self) -> Codec:
@@ -81,19 +88,24 @@ class Generator:
                     value=share,
                     expected="a share from 0 to 1",
                 )
+        yield from head_start_faults(self.head_start, source, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Always within reach."""
 
+    def begin(self, checkpoint: Path) -> None:
+        """Let the first records be due already."""
+        begin_earlier(checkpoint, self.head_start)
+
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the made-up records as a stream."""
-        return self._written(counter(spark, self.rate))
+        return self._records(counter(spark, self.rate))
 
     def sample(self, spark: SparkSession, rows: int) -> DataFrame:
         """Make the first records, as if begun so long ago."""
-        return self._written(counted(spark, self.rate, rows))
+        return self._records(counted(spark, self.rate, rows))
 
-    def _written(self, ticks: DataFrame) -> DataFrame:
+    def _records(self, ticks: DataFrame) -> DataFrame:
         schema = "value STRING, _origin STRING, _position BIGINT"
         ticks = ticks.select("value", "timestamp", "_origin", "_position")
         return ticks.mapInArrow(_writer(self, Schema.parse(self.schema)), schema)

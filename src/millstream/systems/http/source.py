@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from dataclasses import dataclass
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+import re
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from millstream.errors import InboxClosedError, fault
-from millstream.systems.record import Received
+from millstream.errors import fault
+from millstream.settings.secret import revealed
+from millstream.systems.address import guarded_secret
+from millstream.systems.http.listen import listen
+from millstream.systems.record_source import ReceiverSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from millstream.errors import Location
+    from millstream.errors import Location, MillstreamError
     from millstream.landing.inbox import Inbox
 
-_MOST_BYTES = 64 << 20
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""What a bearer token may be, by RFC 6750."""
 
 
 @dataclass(frozen=True, slots=True)
-class Http(Received):
+class HttpLimits:
+    """How much clients of `ms.Http` may send, and how long they may take."""
+
+    connections: int = 512
+    """Open at once; another one then closes the one that has kept the receiver waiting longest."""
+    post_bytes: int = 8 << 20
+    """Of the body of one post."""
+    post_records: int = 100_000
+    bytes_in_flight: int = 64 << 20
+    """Of all posts that have arrived, in part or as a whole, and have not landed."""
+    header_timeout: timedelta = timedelta(seconds=10)
+    """From the connection, or the first byte of a further post, to the end of the header."""
+    body_timeout: timedelta = timedelta(seconds=30)
+    """From the end of the header to the end of the body."""
+    idle_timeout: timedelta = timedelta(seconds=60)
+    """From an answer to the next post."""
+
+
+@dataclass(frozen=True, slots=True)
+class Http(ReceiverSource):
     """Records that others post to this machine: a JSON object, an array of them, or lines.
 
     `200` says that the records are landed, whatever their verdicts. Any other answer, or none,
-    means that they may not be: post them again. It listens on loopback unless told otherwise.
+    means that they may not be: post them again. It listens on loopback by default, and then
+    answers programs of this machine only.
     """
 
     port: int
@@ -39,6 +59,33 @@ class Http(Received):
     path: str = "/"
     format: str = "json"
     schema: str | StructType = "value STRING"
+    token: str = ""
+    """What clients have to send, as `Authorization: Bearer …`. Never printed."""
+    limits: HttpLimits = field(default_factory=HttpLimits)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token", guarded_secret(self.token))
+
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """A format that does not exist, a token that cannot be sent, a limit below one."""
+        # `super()` does not work in a dataclass with slots.
+        yield from ReceiverSource.faults(self, source, at)
+        for option, value, expected in self._wrong():
+            yield fault(
+                "LIMIT_REFUSED", at=at, source=source, option=option, value=value, expected=expected
+            )
+
+    def _wrong(self) -> Iterator[tuple[str, object, str]]:
+        """Yield wrong options, their values, and what to write instead."""
+        if self.token and not _TOKEN.fullmatch(revealed(self.token)):
+            yield "token", self.token, "letters, digits and -._~+/ only"
+        for limit in fields(self.limits):
+            value = getattr(self.limits, limit.name)
+            if isinstance(value, timedelta):
+                if value <= timedelta():
+                    yield f"limits.{limit.name}", str(value), "a length of time above 0"
+            elif value < 1:
+                yield f"limits.{limit.name}", value, "1 or more"
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:  # noqa: ARG002
         """Try the port.
@@ -46,86 +93,11 @@ class Http(Received):
         Raises:
             PORT_TAKEN: Something else listens there.
         """
-        try:
-            ThreadingHTTPServer((self.host, self.port), BaseHTTPRequestHandler).server_close()
-        except OSError as error:
-            address = f"{self.host}:{self.port}"
-            listener = f"source {source!r}"
-            raise fault(
-                "PORT_TAKEN", at=at, listener=listener, address=address, why=str(error)
-            ) from error
+        listen(self.host, self.port, f"source {source!r}", at).close()
 
     def receive(self, inbox: Inbox) -> None:
         """Answer posts until the app stops."""
-        server = _Server((self.host, self.port), self.path, inbox)
-        serving = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
-        serving.start()
-        try:
-            while not inbox.is_closed:
-                inbox.wait(60)
-        finally:
-            server.shutdown()
-            server.server_close()
+        from millstream.systems.http.receiver import serve
 
-
-class _Server(ThreadingHTTPServer):
-    def __init__(self, address: tuple[str, int], path: str, inbox: Inbox) -> None:
-        self.path, self.inbox = path, inbox
-        super().__init__(address, _Handler)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def do_POST(self) -> None:
-        if self.path.partition("?")[0] != self.server.path:
-            self._answer(HTTPStatus.NOT_FOUND, error=f"post to {self.server.path}")
-            return
-        try:
-            records = _records(self._body(), self.headers.get_content_type())
-            self.server.inbox.put(*records)
-        except ValueError as error:
-            self._answer(HTTPStatus.BAD_REQUEST, error=str(error))
-        except InboxClosedError:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, error="the app stops: post again")
-        else:
-            self._answer(HTTPStatus.OK, landed=len(records))
-
-    def _body(self) -> bytes:
-        told = self.headers.get("Content-Length", "")
-        if told.isdecimal() and int(told) <= _MOST_BYTES:
-            return self.rfile.read(int(told))
-        # What follows cannot be told from the next request.
-        self.close_connection = True
-        reason = f"Content-Length is {told!r}: post up to {_MOST_BYTES} bytes at once"
-        raise ValueError(reason)
-
-    def _answer(self, status: HTTPStatus, **told: Any) -> None:
-        body = json.dumps(told).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet: a run has its own way to tell."""
-
-
-def _records(body: bytes, kind: str) -> Sequence[bytes]:
-    r"""Cut a body into records; each is kept as it was sent, on one line.
-
-    >>> _records(b'[{"n": 1},\n {"n": 2}]', "application/json")
-    [b'{"n":1}', b'{"n":2}']
-    >>> _records(b"one\ntwo\n", "text/plain")
-    [b'one', b'two']
-    """
-    if kind != "application/json":
-        return [line for line in body.splitlines() if line]
-    try:
-        is_array = body.lstrip()[:1] == b"["
-        parts = msgspec.json.decode(body, type=list[msgspec.Raw]) if is_array else [body]
-        return [msgspec.json.format(bytes(part), indent=-1) for part in parts]
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from None
+        with listen(self.host, self.port, "the receiver") as listening:
+            serve(self, listening, inbox)

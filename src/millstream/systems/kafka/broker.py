@@ -1,4 +1,4 @@
-"""A cluster of Kafka, as a store asks it: topics, fences, and what its errors mean."""
+"""A Kafka cluster, as a store uses it: topics, fences, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FENCES = "millstream-fences"
 """The topic of all fences of a cluster; compacted, so that it does not grow."""
 _PARTITIONS = 16
-"""A fence is read when no transaction is open in its partition: others are seldom in the way."""
+"""A fence is read when no transaction is open in its partition: with many, others seldom are."""
 _OF_FENCES = {
     "cleanup.policy": "compact",
     "segment.bytes": str(16 << 20),
@@ -36,12 +36,12 @@ _MARKS_WITHIN_S = 60.0
 """How long the cluster may take to mark the end of a transaction that it has ended."""
 _LOOK_EVERY_S = 0.05
 _LARGEST_RECORD = 1_048_588
-"""What a broker takes, unless it was told otherwise."""
+"""The largest record that a broker accepts by default."""
 
 
-_unheard = logging.Logger("millstream.kafka")
-"""What the client says of itself; it would print to the standard error."""
-_unheard.addHandler(logging.NullHandler())
+_discarded = logging.Logger("millstream.kafka")
+"""Discards the client's own log, which would go to standard error."""
+_discarded.addHandler(logging.NullHandler())
 
 
 class Cluster:
@@ -60,42 +60,42 @@ class Cluster:
         """Where its fence is."""
         self._kafka: Any = confluent_kafka
         self._of_admin: Any = admin
-        self._asking: Any = None
-        self.said: Any = None
-        """The last error that came when nobody asked."""
+        self._admin_client: Any = None
+        self.reported: Any = None
+        """The last error that the client reported by itself."""
 
     @property
     def _admin(self) -> Any:
-        if self._asking is None:
-            self.said = None
-            self._asking = self._of_admin.AdminClient({**self._sink.client, **self._quietly})
-        return self._asking
+        if self._admin_client is None:
+            self.reported = None
+            self._admin_client = self._of_admin.AdminClient({**self._sink.client, **self._quiet})
+        return self._admin_client
 
     def leave(self) -> None:
-        """Forget what is known of the brokers: one that was restarted is another leader."""
-        self._asking = None
+        """Drop the admin client: after a restart another broker may lead."""
+        self._admin_client = None
 
     @property
-    def _quietly(self) -> dict[str, Any]:
-        return {"error_cb": self._hear, "logger": _unheard}
+    def _quiet(self) -> dict[str, Any]:
+        return {"error_cb": self._on_error, "logger": _discarded}
 
-    def _hear(self, error: Any) -> None:
-        self.said = error
+    def _on_error(self, error: Any) -> None:
+        self.reported = error
 
     def producer(self, settings: Mapping[str, Any]) -> Any:
         """Make a producer."""
-        with told(self):
-            return self._kafka.Producer({**settings, **self._quietly})
+        with translating_errors(self):
+            return self._kafka.Producer({**settings, **self._quiet})
 
     def topic_id(self) -> str:
-        """Say which topic this is: one that is deleted and made again is another.
+        """Return the id of the topic: one that is deleted and created again has another.
 
         Raises:
             TOPIC_MISSING: There is none.
             StoreUnreachableError: No broker answers.
         """
         of = self._kafka.KafkaError
-        with told(self):
+        with translating_errors(self):
             asked = self._admin.describe_topics(
                 self._kafka.TopicCollection([self._sink.name]), request_timeout=_ANSWERS_WITHIN_S
             )
@@ -104,7 +104,7 @@ class Cluster:
             except self._kafka.KafkaException as error:
                 if error.args[0].code() != of.UNKNOWN_TOPIC_OR_PART:
                     raise
-        with told(self):
+        with translating_errors(self):
             topics = sorted(self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics)
         dataset = f"serve {self._shape.dataset!r}"
         raise fault(
@@ -117,7 +117,7 @@ class Cluster:
         )
 
     def largest_record(self) -> int:
-        """Say how many bytes a record of the topic may have; the usual, if that is not told."""
+        """Return how many bytes a record may have; the default if the broker does not say."""
         of = self._of_admin
         asked = of.ConfigResource(of.ResourceType.TOPIC, self._sink.name)
         try:
@@ -129,8 +129,8 @@ class Cluster:
             return _LARGEST_RECORD
 
     def make_fences(self) -> None:
-        """Make the topic of fences, unless it is there; find the partition of this one."""
-        with told(self):
+        """Create the topic of fences, unless it is there; find the partition of this one."""
+        with translating_errors(self):
             found = self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics.get(FENCES)
             if not found or not found.partitions:
                 self._make_topic_of_fences()
@@ -154,29 +154,29 @@ class Cluster:
         producer.produce(FENCES, key=self._name, value=text, partition=self.partition)
 
     def read_fence(self, *, settled: bool) -> tuple[Fence, str] | None:
-        """Read the last fence that was committed, and which topic it is of.
+        """Read the last committed fence, and the id of its topic.
 
         Args:
-            settled: Whether to wait for transactions that are open; not before the broker has ended
-                those of the same name, which nobody else will for minutes.
+            settled: Whether to wait for open transactions; only after the broker has aborted those
+                of the same name, which otherwise stay open for minutes.
         """
-        with told(self):
+        with translating_errors(self):
             committed = self._kafka.IsolationLevel.READ_COMMITTED
             end = self._settled_end() if settled else self._end(committed)
             last = self._last_value(end) if end else None
         if last is None:
             return None
-        told_of = json.loads(last)
-        return Fence(**{k: v for k, v in told_of.items() if k != "topic_id"}), told_of["topic_id"]
+        recorded = json.loads(last)
+        return Fence(**{k: v for k, v in recorded.items() if k != "topic_id"}), recorded["topic_id"]
 
     def _settled_end(self) -> int:
-        """Wait until all that was begun up to now is committed or aborted; say where that ends.
+        """Wait until all transactions begun so far are over; return where they end.
 
         A fence behind a record of a transaction that is open would not be seen. Those of this
         writer are over: one of them that stays open was ended without a mark, and stays so.
 
         Raises:
-            TRANSACTION_HANGS: One stays open that nobody will end.
+            TRANSACTION_HANGS: One stays open that no producer will end.
         """
         of, began, patience = self._kafka.IsolationLevel, time.monotonic(), _MARKS_WITHIN_S
         end = self._end(of.READ_UNCOMMITTED)
@@ -220,16 +220,16 @@ class Cluster:
         return last
 
     def _writer_at(self, offset: int) -> str:
-        """Say whose fence is at an offset, committed or not."""
+        """Return the writer of the fence at an offset, committed or not."""
         message = next(self._messages(offset, "read_uncommitted"))
         return (message.key() or b"").decode() if message.error() is None else ""
 
     def _messages(self, first: int, isolation: str) -> Iterator[Any]:
-        """Give the fences from an offset on, and after the last an error that says so."""
+        """Yield the fences from an offset on, and after the last the end-of-partition error."""
         consumer = self._kafka.Consumer(
             {
                 **self._sink.client,
-                **self._quietly,
+                **self._quiet,
                 "group.id": "millstream",
                 "enable.auto.commit": False,
                 "isolation.level": isolation,
@@ -256,7 +256,7 @@ class Cluster:
         )
 
     def is_of_a_record(self, error: Any) -> bool:
-        """Tell whether one record is refused, and others may be taken."""
+        """Return whether an error is about one record, so that others may be accepted."""
         of = self._kafka.KafkaError
         return error.code() in (of.MSG_SIZE_TOO_LARGE, of.INVALID_RECORD)
 
@@ -269,12 +269,12 @@ class Cluster:
             StoreUnreachableError: Anything that may pass.
         """
         of, cause = self._kafka.KafkaError, self._kafka.KafkaException(error)
-        if self._asking is not None:
-            # What the broker has said of the login is not heard before.
-            self._asking.poll(0)
+        if self._admin_client is not None:
+            # Only now does the client report what the broker said about the login.
+            self._admin_client.poll(0)
         login = (of._AUTHENTICATION, of.SASL_AUTHENTICATION_FAILED)
-        if error.code() in login or (self.said is not None and self.said.code() in login):
-            why = (self.said or error).str()
+        if error.code() in login or (self.reported is not None and self.reported.code() in login):
+            why = (self.reported or error).str()
             raise fault("STORE_LOGIN", store=self.place.name, why=why) from cause
         refused = (
             of.TOPIC_AUTHORIZATION_FAILED,
@@ -290,8 +290,8 @@ class Cluster:
 
 
 @contextmanager
-def told(cluster: Cluster) -> Iterator[None]:
-    """Have the errors of Kafka told as what they mean."""
+def translating_errors(cluster: Cluster) -> Iterator[None]:
+    """Translate errors of Kafka into errors of Millstream."""
     from confluent_kafka import KafkaException
 
     try:

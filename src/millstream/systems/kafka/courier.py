@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 from millstream.errors import concealed, fault
 from millstream.settings.secret import revealed
-from millstream.systems.kafka.topic import Records, Topic as Store
+from millstream.systems.kafka.topic import RecordFormat, Topic as Store
 
 if TYPE_CHECKING:
     from millstream.alert.notice import Notice
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _WITHIN_S = 30.0
 _CLIENT = logging.getLogger("millstream.kafka")
-"""What the client says of brokers that are away is told once, as the reason; not to stderr."""
+"""What the client logs about unreachable brokers is reported once, as the reason; not on stderr."""
 _CLIENT.addHandler(logging.NullHandler())
 _CLIENT.propagate = False
 
@@ -35,7 +35,9 @@ class TopicCourier:
             raise fault(
                 "EXTRA_MISSING", what="ms.Kafka", module="confluent_kafka", extra="kafka"
             ) from error
-        store = Store(topic.topic, topic.bootstrap_servers, Records("json"), options=topic.options)
+        store = Store(
+            topic.topic, topic.bootstrap_servers, RecordFormat("json"), options=topic.options
+        )
         self._topic = revealed(topic.topic)
         ours = {"enable.idempotence": True, "message.timeout.ms": int(_WITHIN_S * 1000)}
         try:
@@ -44,11 +46,11 @@ class TopicCourier:
             why = concealed(error.args[0].str())
             raise fault("STORE_FAILED", store=store.place("").name, why=why) from None
 
-    def tell(self, notice: Notice) -> None:
+    def send(self, notice: Notice) -> None:
         """Send a record, and wait until the brokers have it.
 
         Raises:
-            NotToldError: They may not.
+            NotSentError: They may not have it.
         """
         failed: list[Any] = []
         self._producer.produce(
@@ -61,8 +63,8 @@ class TopicCourier:
         self._producer.flush(_WITHIN_S)
         if not failed or failed[0] is not None:
             why = failed[0].str() if failed else f"no answer within {_WITHIN_S:g} s"
-            told = f"topic {self._topic!r}: {why}"
-            raise NotToldError(told)
+            reason = f"topic {self._topic!r}: {why}"
+            raise NotSentError(reason)
 
     def close(self) -> None:
         """Nothing is left to send."""

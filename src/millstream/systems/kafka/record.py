@@ -1,4 +1,4 @@
-"""Rows as records of Kafka: a key, a value, and what tells that a row is gone."""
+"""Rows as Kafka records: a key, a value, and a tombstone for a deleted row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.serve.shape import Shape
-    from millstream.systems.kafka.topic import Records
+    from millstream.systems.kafka.topic import RecordFormat
 
     Message = dict[str, Any]
     """As `produce_batch` takes it."""
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class Encoder:
     """Makes the records of one dataset."""
 
-    def __init__(self, records: Records, shape: Shape, writer: str) -> None:
+    def __init__(self, records: RecordFormat, shape: Shape, writer: str) -> None:
         self._records, self._shape = records, shape
         self._app, _, self._dataset = writer.partition("/")
         self._columns = {column.name: column for column in shape.columns}
         self._keys = [self._columns[name] for name in shape.key]
 
     def messages(self, rows: pa.Table, batch: int) -> tuple[list[Message], Sequence[int]]:
-        """Give the records of rows, and the number of the row that each tells of."""
+        """Return the records of rows, and the number of the row that each describes."""
         keys, values = self._key_of(rows), self._values(rows, batch)
         messages: list[Message] = [
             {"key": key, "value": value} for key, value in zip(keys, values, strict=True)
@@ -77,11 +77,11 @@ class Encoder:
     def _enveloped(
         self, rows: pa.Table, batch: int, gone: Sequence[bool] | None
     ) -> Sequence[bytes | str | None]:
-        """Tell of each row as Debezium does: what became of it, and how it was or is."""
+        """Return each row in Debezium's envelope: the operation, and the row before or after it."""
         source = {"connector": "millstream", "name": self._app, "table": self._dataset}
-        told = {"source": {**source, "batch": batch}, "ts_ms": int(time.time() * 1000)}
-        upsert = {"op": "c" if self._shape.mode == "append" else "u"} | told
-        delete = {"op": "d"} | told
+        common = {"source": {**source, "batch": batch}, "ts_ms": int(time.time() * 1000)}
+        upsert = {"op": "c" if self._shape.mode == "append" else "u"} | common
+        delete = {"op": "d"} | common
         objects = as_objects(rows, self._shape.columns, nulls=True)
         return [
             encode({"before": row, "after": None} | delete)

@@ -1,8 +1,8 @@
-"""Topics of Kafka, open: a batch and its fence are records of one transaction.
+"""Kafka topics as stores: a batch and its fence are records of one transaction.
 
-Nothing can be read inside a transaction of Kafka. So the fence is read when a driver comes, after
-its producer was let in: from then on the broker lets nobody else write under this name, and what
-was read stays true until the broker says that another producer came.
+Nothing can be read inside a Kafka transaction. So the fence is read when a driver starts, after the
+broker has accepted its producer: from then on no other producer can write under this name, and the
+fence stays valid until the broker reports that another producer has taken over.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.errors import StoreUnreachableError, fault
-from millstream.lake.fence import Decision, on_change
-from millstream.serve.fence import admitted, taken
+from millstream.errors import StoreUnreachableError
+from millstream.lake.fence import Decision, on_change, refuse_overtaken
+from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import GONE
-from millstream.serve.store import Refused, Written, keyed, salvage
-from millstream.systems.kafka.broker import Cluster, told
+from millstream.serve.store import Refused, WriteResult, salvage, split_keyless
+from millstream.systems.kafka.broker import Cluster, translating_errors
 from millstream.systems.kafka.record import Encoder
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.lake.fence import Fence, Turn
+    from millstream.lake.fence import Fence, PendingBatch
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
     from millstream.serve.store import Rows, Settle
@@ -35,11 +35,11 @@ Answer = TypeVar("Answer")
 
 _TRIES = 3
 _PAUSE_S = 0.2
-_COMES_WITHIN_S = 30.0
+_STARTS_WITHIN_S = 30.0
 _ENDS_WITHIN_S = 60.0
 _GIVES_UP_WITHIN_S = 5.0
 _LOOK_EVERY_S = 5.0
-"""How long a topic is taken for the one that it was."""
+"""How long a topic is assumed not to have been replaced."""
 _CHUNK = 5_000
 _WAITING = 200_000
 """Records that may wait to be sent."""
@@ -59,7 +59,7 @@ _RECORD = 512
 """Bytes that a record takes besides its key and value, at most."""
 
 
-class Log:
+class TopicStore:
     """A topic open for writing."""
 
     def __init__(self, sink: Topic, shape: Shape, driver: Driver) -> None:
@@ -76,28 +76,28 @@ class Log:
 
     def take(self) -> Fence:
         """Shut earlier drivers out, and write this driver's epoch among the fences."""
-        # Who has no right to come must not shut out the one that is at work. What is read while
-        # others are at work may lack the last batch, so that a lack of batches says nothing yet.
-        coming = replace(self._driver, committed=-1)
-        self._again(lambda: taken(self._read(settled=False), coming, self.place))
-        return self._again(self._take)
+        # A driver that may not take the topic must not shut out the one that is running. What is
+        # read while another is running may lack its last batch: missing batches mean nothing yet.
+        candidate = replace(self._driver, committed=-1)
+        self._retrying(lambda: take_fence(self._read(settled=False), candidate, self.place))
+        return self._retrying(self._take)
 
     def fence(self) -> Fence | None:
-        """Look at the fence; if the line broke, come again."""
-        return self._again(self._look)
+        """Read the fence; connect again if the connection broke."""
+        return self._retrying(self._look)
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
-        """Write a batch and its fence in one transaction; again, if the line broke.
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
+        """Write a batch and its fence in one transaction; again, if the connection broke.
 
-        A commit whose answer was lost may have happened: the fence tells when the driver is back.
+        A commit whose reply was lost may have happened: the fence shows it after the reconnect.
         """
-        return self._again(lambda: self._write(turn, rows, settle))
+        return self._retrying(lambda: self._write(pending, rows, settle))
 
     def close(self) -> None:
         """End the connection; what is not committed is not written."""
         self._leave()
 
-    def _again(self, act: Callable[[], Answer]) -> Answer:
+    def _retrying(self, act: Callable[[], Answer]) -> Answer:
         for left in reversed(range(_TRIES)):
             try:
                 return act()
@@ -113,34 +113,32 @@ class Log:
 
     def _take(self) -> Fence:
         if self._producer is None:
-            self._come()
-        fence = taken(self._read(), self._driver, self.place)
-        with told(self._cluster):
+            self._start_producer()
+        fence = take_fence(self._read(), self._driver, self.place)
+        with translating_errors(self._cluster):
             self._producer.begin_transaction()
             self._commit(fence)
         return fence
 
     def _look(self) -> Fence | None:
         if self._producer is None:
-            return self._come_back()
+            return self._reconnect()
         return self._read()
 
-    def _come_back(self) -> Fence | None:
-        """Be let in again, unless another driver has come."""
+    def _reconnect(self) -> Fence | None:
+        """Connect again, unless another driver has taken over."""
         self._refuse_if_overtaken(self._read(settled=False))
-        self._come()
+        self._start_producer()
         self._held = held = self._read()
         self._refuse_if_overtaken(held)
         return held
 
     def _refuse_if_overtaken(self, held: Fence | None) -> None:
-        if held is not None and on_change(held, self._driver.claim) is Decision.OVERTAKEN:
-            raise fault(
-                "OVERTAKEN", theirs=held.epoch, mine=self._driver.epoch, table=self.place.name
-            )
+        claim = self._driver.claim
+        refuse_overtaken(on_change(held, claim), held, claim, self.place.name)
 
     def _read(self, *, settled: bool = True) -> Fence | None:
-        """Read the fence; of a topic that was made anew, it says nothing."""
+        """Read the fence; ignore the batch of a topic that was since deleted and created again."""
         self._topic = self._cluster.topic_id()
         found = self._cluster.read_fence(settled=settled)
         if found is None:
@@ -150,33 +148,33 @@ class Log:
             return fence
         return replace(fence, checkpoint="", batch=-1, digest="", note="")
 
-    def _come(self) -> None:
-        """Have the broker end what an earlier producer of this name began, and shut it out."""
+    def _start_producer(self) -> None:
+        """Start a producer; the broker aborts and fences an earlier one of this name."""
         room = {"message.max.bytes": max(self._cluster.largest_record() - _RECORD, 1000)}
         settings = {**_PRODUCER, **room, **self._sink.client, "transactional.id": self._id}
         self._producer = self._cluster.producer(settings)
-        with told(self._cluster):
-            self._producer.init_transactions(_COMES_WITHIN_S)
+        with translating_errors(self._cluster):
+            self._producer.init_transactions(_STARTS_WITHIN_S)
 
     @property
     def _id(self) -> str:
         return f"millstream {self._name}"
 
-    def _write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+    def _write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
         if self._producer is None:
-            self._come_back()
+            self._reconnect()
         held = self._held
         if held is not None and self._is_another_topic():
             held = replace(held, batch=-1)
-        held, decision = admitted(held, self._driver, turn, self.place)
+        held, decision = admit_batch(held, self._driver, pending, self.place)
         if decision is not Decision.APPLY:
-            return Written(decision, held)
-        with told(self._cluster):
+            return WriteResult(decision, held)
+        with translating_errors(self._cluster):
             self._producer.begin_transaction()
-            refused = self._produce(rows, turn.batch)
-            fence = held.with_batch(turn, settle(refused))
+            refused = self._produce(rows, pending.batch)
+            fence = held.with_batch(pending, settle(refused))
             self._commit(fence)
-        return Written(decision, fence, tuple(refused))
+        return WriteResult(decision, fence, tuple(refused))
 
     def _is_another_topic(self) -> bool:
         if time.monotonic() < self._look_again_at:
@@ -196,7 +194,9 @@ class Log:
             refused.extend(self._send(rows, *self._encoder.messages(rows, batch)))
 
         for part in rows():
-            kept, lacking = keyed(part, self._shape.key) if self._needs_key(part) else (part, [])
+            kept, lacking = (
+                split_keyless(part, self._shape.key) if self._needs_key(part) else (part, [])
+            )
             refused += lacking
             for first in range(0, kept.num_rows, _CHUNK):
                 chunk = kept.slice(first, _CHUNK)
@@ -240,7 +240,7 @@ class Log:
                 message["_error"] = error.args[0]
 
     def _leave(self) -> None:
-        """Give up the transaction, if one is open, and the connection."""
+        """Abort the transaction, if one is open, and close the connection."""
         from confluent_kafka import KafkaException
 
         producer, self._producer = self._producer, None
@@ -250,5 +250,5 @@ class Log:
                 producer.purge()
                 producer.abort_transaction(_GIVES_UP_WITHIN_S)
             except KafkaException:
-                # None is open, or the broker is gone: it ends what was begun when a driver comes.
+                # None is open, or the broker is gone: it aborts what is open when a driver starts.
                 return

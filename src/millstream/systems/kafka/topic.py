@@ -10,7 +10,7 @@ from millstream.errors import fault
 from millstream.serve.fence import Place
 from millstream.serve.option import keyless_update
 from millstream.settings.secret import revealed
-from millstream.systems.record import format_fault
+from millstream.systems.record_source import format_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ _FOR_CLIENTS = "kafka."
 _IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
-class Records:
-    """What records are made of: their format, and whether they tell of changes."""
+class RecordFormat:
+    """The format of records, and the envelope that describes changes."""
 
     __slots__ = ("envelope", "format")
 
@@ -43,11 +43,11 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: who reads committed records sees whole batches, each once."""
+    """A topic: readers of committed records see whole batches, each once."""
 
     name: str
     servers: str
-    records: Records
+    records: RecordFormat
     key: tuple[str, ...] = ()
     delete_when: str | None = None
     options: Mapping[str, str | int | bool] | None = None
@@ -68,7 +68,7 @@ class Topic:
         return True
 
     def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
-        """Each row once, to who reads committed records."""
+        """Each row once, for readers of committed records."""
         return "exactly once"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
@@ -103,13 +103,13 @@ class Topic:
         return self.records.format == "raw"
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
-        """Asked for by whoever declares it; it is asked again when it is opened."""
+        """Do nothing: `Kafka` has checked the topic, and `open` checks it again."""
 
     def open(self, shape: Shape, driver: Driver) -> Store:
-        """Connect; make the topic of fences if it is not there."""
-        from millstream.systems.kafka.sink import Log
+        """Connect; create the topic of fences if it is not there."""
+        from millstream.systems.kafka.sink import TopicStore
 
-        return Log(self, shape, driver)
+        return TopicStore(self, shape, driver)
 
     def place(self, dataset: str) -> Place:  # noqa: ARG002
         """Name the topic, as errors do."""
@@ -121,15 +121,16 @@ class Topic:
         """The settings of the client, by the names that librdkafka has for them.
 
         >>> login = 'ScramLoginModule required username="me" password="***";'
-        >>> topic = Topic("t", "k:9092", Records("json"), options={"kafka.sasl.jaas.config": login})
+        >>> options = {"kafka.sasl.jaas.config": login}
+        >>> topic = Topic("t", "k:9092", RecordFormat("json"), options=options)
         >>> topic.client
         {'bootstrap.servers': 'k:9092', 'sasl.username': 'me', 'sasl.password': '***'}
         """
-        said: dict[str, str | int | bool] = {"bootstrap.servers": revealed(self.servers)}
+        settings: dict[str, str | int | bool] = {"bootstrap.servers": revealed(self.servers)}
         for name, value in (self.options or {}).items():
             if name == "kafka.sasl.jaas.config":
                 found = _IN_JAAS.findall(str(revealed(value)))
-                said |= {f"sasl.{word}": text for word, text in found}
+                settings |= {f"sasl.{word}": text for word, text in found}
             elif name.startswith(_FOR_CLIENTS):
-                said[name.removeprefix(_FOR_CLIENTS)] = revealed(value)
-        return said
+                settings[name.removeprefix(_FOR_CLIENTS)] = revealed(value)
+        return settings

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 from millstream.lake.durable import sync_folder, sync_written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from millstream.alert.notice import Notice
-    from millstream.errors import Location, MillstreamError
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """A file that each notice is added to, as a line of JSON."""
-
-    path: str = ""
-    """`logs/alerts.jsonl` of the home, unless said otherwise."""
-
-    def alert_faults(self, alert: str, at: Location) -> Iterator[MillstreamError]:  # noqa: ARG002
-        """Nothing can be wrong with it."""
-        yield from ()
-
-    @property
-    def told_at(self) -> tuple[str, ...]:
-        """The file, by which it is known again."""
-        return (self.path,)
-
-    def courier(self, place: Path) -> LogCourier:
-        """Take note of the file; it is made when there is something to tell."""
-        return LogCourier(Path(self.path) if self.path else place / "alerts.jsonl")
 
 
 class LogCourier:
@@ -43,11 +19,11 @@ class LogCourier:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def tell(self, notice: Notice) -> None:
+    def send(self, notice: Notice) -> None:
         """Add a line, and force it to disk.
 
         Raises:
-            NotToldError: The file cannot be written.
+            NotSentError: The file cannot be written.
         """
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +34,8 @@ class LogCourier:
             if is_new:
                 sync_folder(self._file.parent)
         except OSError as error:
-            told = f"{self._file}: {error.strerror}"
-            raise NotToldError(told) from error
+            why = f"{self._file}: {error.strerror}"
+            raise NotSentError(why) from error
 
     def close(self) -> None:
         """Nothing stays open."""

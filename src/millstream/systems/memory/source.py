@@ -6,9 +6,11 @@ import json
 import os
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.model.dataset import Codec
+from millstream.model.record import RecordOptions
+from millstream.systems.record_source import FORMATS, format_fault, record_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,20 +23,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(RecordOptions):
     """Rows added with `add`, one batch per call.
 
     They are kept in the home once the app runs, so that a restart finds them again.
     """
 
     schema: str | StructType
+    format: str = "json"
+    """Of the records that are added as text; a row is added as JSON."""
     _waiting: list[str] = field(default_factory=list, compare=False, repr=False)
     _places: list[Path] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def codec(self) -> Codec:
-        """Rows travel as JSON."""
-        return Codec("json", number_lines=True)
+        """Rows travel as JSON, unless they are added as text of another format."""
+        decoded = cast("Literal['json', 'csv', 'text', 'logfmt']", self.format)
+        return Codec(decoded, number_lines=True, record=self.record)
 
     def add(self, *rows: dict[str, Any] | str) -> None:
         """Add rows as one batch; a text is taken as the raw record, right or wrong."""
@@ -43,9 +48,11 @@ class Memory:
         if self._places:
             self._hand_over(self._places[-1])
 
-    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:  # noqa: ARG002
-        """Nothing can be wrong with the settings."""
-        yield from ()
+    def faults(self, source: str, at: Location) -> Iterator[MillstreamError]:
+        """Fields that cannot become columns."""
+        if self.format not in FORMATS:
+            yield format_fault(f"source {source!r}", self.format, FORMATS, at)
+        yield from record_faults(self, self.schema, source, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Always within reach."""

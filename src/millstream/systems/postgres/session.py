@@ -1,4 +1,4 @@
-"""A session of Postgres: how it is begun, how long it waits, and what its errors mean."""
+"""Postgres sessions: how one begins, how long it waits, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINE = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
 }
-"""A peer that says nothing any more is given up after half a minute, not after a quarter hour."""
+"""A silent peer is given up after half a minute, not after a quarter of an hour."""
 _SESSION = """
 SET synchronous_commit TO on;
 SET timezone TO 'UTC';
@@ -35,27 +35,27 @@ SET lock_timeout TO '60s';
 SET idle_in_transaction_session_timeout TO '10min';
 SET client_min_messages TO error;
 """
-_ASKING = """
+_LOOKUP = """
 SET lock_timeout TO '3s';
 SET statement_timeout TO '5s';
 """
-"""Whoever looks a row up waits for an answer, and may ask again."""
+"""A look-up has a user waiting, and can be repeated."""
 _ANSWERED_WITHIN_S = 8.0
-"""Then the server does not even keep to the time it was given."""
+"""Then not even the server's own timeout has worked."""
 _RETRIED = ("40001", "40P01", "55P03")
-"""Serialization failure, deadlock, a lock that was not to be had in time."""
+"""Serialization failure, deadlock, lock not available in time."""
 _LOGIN = ("28", "3D")
 """Wrong user or password; no such database."""
 _STARTING_OR_ENDING = "57P"
 
 
 class BusyError(Exception):
-    """Another transaction was in the way; to try again may succeed."""
+    """Another transaction was in the way; a retry may succeed."""
 
 
 @cache
 def _impatient() -> type[psycopg.Connection[Any]]:
-    """Give a connection that ends a wait that takes too long, whatever became of the server."""
+    """Return a class of connections that end a wait that takes too long."""
     import psycopg
 
     class Impatient(psycopg.Connection[Any]):
@@ -66,7 +66,7 @@ def _impatient() -> type[psycopg.Connection[Any]]:
 
 
 def _within(waits: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
-    """Pass on what psycopg waits for; it tells several times a second that nothing has come."""
+    """Forward what psycopg waits for, with a deadline: it wakes several times a second."""
     until = time.monotonic() + seconds
     try:
         wanted = next(waits)
@@ -79,17 +79,17 @@ def _within(waits: Generator[Any, Any, Any], seconds: float) -> Generator[Any, A
         return end.value
 
 
-def connect(sink: Postgres, place: Place, *, is_asking: bool = False) -> psycopg.Connection[Any]:
+def connect(sink: Postgres, place: Place, *, is_lookup: bool = False) -> psycopg.Connection[Any]:
     """Log in.
 
     Args:
-        sink: Where; what its address says of waiting holds.
+        sink: Where; timeouts in its address take precedence.
         place: What errors name.
-        is_asking: Whether it is for look-ups, which nobody waits for long.
+        is_lookup: Whether it is for look-ups, which must answer soon.
 
     Raises:
-        StoreFailedError: The address is none.
-        STORE_LOGIN: The server does not let this user in.
+        StoreFailedError: The address cannot be read.
+        STORE_LOGIN: The server refuses this user.
         StoreUnreachableError: No server answers.
     """
     try:
@@ -100,25 +100,25 @@ def connect(sink: Postgres, place: Place, *, is_asking: bool = False) -> psycopg
         ) from error
     if why := address_fault(sink.dsn):
         raise fault("STORE_FAILED", store=place.name, why=why)
-    with told(place):
+    with translating_errors(place):
         dsn = revealed(sink.dsn)
-        said = psycopg.conninfo.conninfo_to_dict(dsn)
-        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in said}
-        kind = _impatient() if is_asking else psycopg.Connection[Any]
+        text = psycopg.conninfo.conninfo_to_dict(dsn)
+        line: dict[str, Any] = {name: value for name, value in _LINE.items() if name not in text}
+        kind = _impatient() if is_lookup else psycopg.Connection[Any]
         db = kind.connect(dsn, autocommit=True, application_name="millstream", **line)
-        db.execute(_SESSION + (_ASKING if is_asking else ""))
+        db.execute(_SESSION + (_LOOKUP if is_lookup else ""))
     return db
 
 
-def words(error: psycopg.Error) -> str:
-    """Give what the server says, in one line."""
-    said = error.diag.message_primary or str(error).strip()
-    return " ".join(said.split())
+def message_of(error: psycopg.Error) -> str:
+    """Return the server's message, in one line."""
+    text = error.diag.message_primary or str(error).strip()
+    return " ".join(text.split())
 
 
 @contextmanager
-def told(place: Place) -> Iterator[None]:
-    """Have the errors of Postgres told as what they mean."""
+def translating_errors(place: Place) -> Iterator[None]:
+    """Translate errors of Postgres into errors of Millstream."""
     import psycopg
 
     try:
@@ -127,7 +127,7 @@ def told(place: Place) -> Iterator[None]:
         why = f"nothing was heard for {_ANSWERED_WITHIN_S:g} seconds"
         raise fault("STORE_UNREACHABLE", store=place.name, why=why) from error
     except psycopg.Error as error:
-        state, why = error.sqlstate or "", words(error)
+        state, why = error.sqlstate or "", message_of(error)
         if state in _RETRIED:
             raise BusyError from error
         if state.startswith(_LOGIN) or "authentication failed" in why:

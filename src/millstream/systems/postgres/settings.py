@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import fault
 from millstream.serve.fence import Place
-from millstream.serve.option import keyless_update, named, unheld_order
+from millstream.serve.option import as_names, keyless_update, unusable_options
 from millstream.settings.secret import revealed
 from millstream.systems import relational as sql
 from millstream.systems.address import guarded
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
-    from millstream.serve.store import Reader, Store
+    from millstream.serve.store import Store, StoreReader
+
+_LONGEST_NAME = 63
+_OWN_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Postgres:
     evolve: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", named(self.key))
+        object.__setattr__(self, "key", as_names(self.key))
         object.__setattr__(self, "dsn", guarded(self.dsn))
 
     def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
@@ -48,12 +51,18 @@ class Postgres:
         return "exactly once"
 
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
-        """An address that is none, an update without a key, and options without effect."""
+        """An address that cannot be read, an update without a key, and options without effect."""
         if why := address_fault(self.dsn):
             use = "write it as postgresql://user:password@host/database"
             yield fault("STORE_MODE", at=at, serve=serve, store="Postgres", why=why, use=use)
         yield from keyless_update("Postgres", self, serve, mode, at)
-        yield from unheld_order("Postgres", self, serve, mode, at)
+        yield from unusable_options("Postgres", self, serve, mode, at)
+
+    def name_fault(self, column: str) -> str | None:
+        """Find a name that Postgres would cut off, or has for columns of its own."""
+        if (size := len(column.encode())) > _LONGEST_NAME:
+            return f"Postgres takes names of at most {_LONGEST_NAME} bytes, this one has {size}"
+        return "Postgres has that column itself" if column in _OWN_COLUMNS else None
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:  # noqa: ARG002
         """Log in once."""
@@ -62,16 +71,16 @@ class Postgres:
         connect(self, self.place(serve)).close()
 
     def open(self, shape: Shape, driver: Driver) -> Store:
-        """Log in; make the table or hold the answer to it."""
-        from millstream.systems.postgres.sink import Table
+        """Log in; create the table or check the answer against it."""
+        from millstream.systems.postgres.sink import PostgresStore
 
-        return Table(self, shape, driver)
+        return PostgresStore(self, shape, driver)
 
-    def reader(self, dataset: str) -> Reader:
+    def reader(self, dataset: str) -> StoreReader:
         """Log in for look-ups."""
-        from millstream.systems.postgres.sink import Lookup
+        from millstream.systems.postgres.sink import PostgresReader
 
-        return Lookup(self, dataset)
+        return PostgresReader(self, dataset)
 
     def target(self, dataset: str) -> str:
         """The name of the table."""
@@ -88,9 +97,9 @@ class Postgres:
 
 
 def address_fault(dsn: str) -> str:
-    """Say what is wrong with an address, as far as its server need not be asked.
+    """Return what is wrong with an address, without asking its server.
 
-    Nothing of the address is repeated: where its password is, is not known if it cannot be read.
+    Nothing of the address is repeated: in one that cannot be read, the password may be anywhere.
     """
     try:
         import psycopg

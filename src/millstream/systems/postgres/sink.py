@@ -1,4 +1,4 @@
-"""Tables of Postgres, open: a batch is copied in, merged and fenced in one transaction."""
+"""Postgres tables as stores: a batch is copied in, merged and fenced in one transaction."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import StoreUnreachableError, fault
 from millstream.lake.fence import Decision
-from millstream.serve.fence import admitted, taken
+from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import columns_from_json, columns_to_json
-from millstream.serve.store import Written, keyed, parted, salvage
+from millstream.serve.store import WriteResult, salvage, split_deleted, split_keyless
 from millstream.serve.value import RowsRefusedError, as_csv
 from millstream.systems import relational as sql
-from millstream.systems.fit import Held, Wanted, columns_to_add, hold_to_key
-from millstream.systems.postgres.session import BusyError, connect, told, words
+from millstream.systems.existing_table import StoredColumn, WantedColumn, check_key, columns_to_add
+from millstream.systems.postgres.session import BusyError, connect, message_of, translating_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import psycopg
     import pyarrow as pa
 
-    from millstream.lake.fence import Fence, Turn
+    from millstream.lake.fence import Fence, PendingBatch
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 
 _STAGE = "pg_temp.millstream_stage"
 _ROOM = " WITH (fillfactor = 50)"
-"""Rows that change find room in their page, so that no index has to."""
+"""Updated rows stay in their page, so that no index has to change."""
 _TRIES = 5
 _PAUSE_S = 0.05
 _OF_A_ROW = ("21", "22", "23", "54", "P0001")
@@ -77,7 +77,7 @@ GROUP BY indexrelid
 """
 
 
-class Table:
+class PostgresStore:
     """A table open for writing."""
 
     def __init__(self, sink: Postgres, shape: Shape, driver: Driver) -> None:
@@ -88,22 +88,22 @@ class Table:
         self._fences = sql.FenceTable(sql.beside(self._target, sql.FENCE), "%s")
         self._connection: psycopg.Connection[Any] | None = None
         try:
-            self._again(self._prepare)
+            self._retrying(self._prepare)
         except BaseException:
             self.close()
             raise
 
     def take(self) -> Fence:
         """Write this driver's epoch beside the table."""
-        return self._again(self._take)
+        return self._retrying(self._take)
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
-        return self._again(self._held)
+        return self._retrying(self._held)
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
-        """Write a batch and its fence in one transaction, again if it met another."""
-        return self._again(lambda db: self._write(db, turn, rows, settle))
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
+        """Write a batch and its fence in one transaction; again after a conflict."""
+        return self._retrying(lambda db: self._write(db, pending, rows, settle))
 
     def close(self) -> None:
         """Log out."""
@@ -111,18 +111,18 @@ class Table:
             self._connection.close()
             self._connection = None
 
-    def _again(self, act: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
-        """Do something in a transaction; do it again if another was in the way, or the line broke.
+    def _retrying(self, act: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+        """Run `act` in a transaction; again if another was in the way, or the connection broke.
 
-        A commit whose answer was lost may have happened: the fence tells when it is done again.
+        A commit whose reply was lost may have happened: the fence shows it at the retry.
         """
         import psycopg
 
         for left in reversed(range(_TRIES)):
-            with told(self.place):
+            with translating_errors(self.place):
                 db = self._connected()
             try:
-                with told(self.place), db.transaction():
+                with translating_errors(self.place), db.transaction():
                     return act(db)
             except (StoreUnreachableError, BusyError) as error:
                 if left == 0:
@@ -148,10 +148,10 @@ class Table:
     def _take(self, db: psycopg.Connection[Any]) -> Fence:
         held = self._held(db, lock=True)
         if held is None:
-            # Two drivers that come first at once would both find no fence to lock.
+            # Two first drivers at the same time would both find no fence to lock.
             db.execute(f"LOCK TABLE {self._fences.name} IN SHARE ROW EXCLUSIVE MODE")
             held = self._held(db, lock=True)
-        fence = taken(held, self._driver, self.place)
+        fence = take_fence(held, self._driver, self.place)
         columns = columns_to_json(self._shape.columns)
         db.execute(self._fences.put, sql.fence_values(self._target, fence, columns))
         return fence
@@ -159,13 +159,13 @@ class Table:
     def _write(
         self,
         db: psycopg.Connection[Any],
-        turn: Turn,
+        pending: PendingBatch,
         rows: Rows,
         settle: Settle,
-    ) -> Written:
-        held, decision = admitted(self._held(db, lock=True), self._driver, turn, self.place)
+    ) -> WriteResult:
+        held, decision = admit_batch(self._held(db, lock=True), self._driver, pending, self.place)
         if decision is not Decision.APPLY:
-            return Written(decision, held)
+            return WriteResult(decision, held)
         if self._shape.mode == "complete":
             db.execute(f"DELETE FROM {self._name}")
         if self._is_merged:
@@ -176,11 +176,11 @@ class Table:
             )
         refused: list[Refused] = []
         for part in rows():
-            kept, lacking = keyed(part, self._shape.key)
+            kept, lacking = split_keyless(part, self._shape.key)
             refused += lacking + salvage(kept, lambda some: self._apply(db, some))
-        fence = held.with_batch(turn, settle(refused))
+        fence = held.with_batch(pending, settle(refused))
         db.execute(self._fences.advance, sql.advance_values(self._target, fence))
-        return Written(decision, fence, tuple(refused))
+        return WriteResult(decision, fence, tuple(refused))
 
     @property
     def _is_merged(self) -> bool:
@@ -195,13 +195,13 @@ class Table:
         except psycopg.Error as error:
             if not (error.sqlstate or "").startswith(_OF_A_ROW):
                 raise
-            raise RowsRefusedError(words(error)) from error
+            raise RowsRefusedError(message_of(error)) from error
 
     def _put(self, db: psycopg.Connection[Any], rows: pa.Table) -> None:
         if not self._is_merged:
             self._copy(db, self._name, rows)
             return
-        kept, gone = parted(rows)
+        kept, gone = split_deleted(rows)
         if kept.num_rows:
             self._copy(db, _STAGE, kept)
             self._merge(db, kept.num_rows)
@@ -220,10 +220,10 @@ class Table:
             copy.write(as_csv(rows, self._shape.columns))
 
     def _merge(self, db: psycopg.Connection[Any], rows: int) -> None:
-        """Change the rows that are there, then add the others, if there are others.
+        """Update the rows that are there, then insert the others, if there are others.
 
         With room in their pages for new versions of rows, this takes a third of the time of one
-        INSERT … ON CONFLICT; what another session adds in between is still met by that.
+        INSERT … ON CONFLICT; that clause still handles rows that another session adds in between.
         """
         names, table = sql.listed(self._shape.names), self._name
         chosen, changes = (
@@ -264,24 +264,24 @@ class Table:
             create = sql.create_table(self._name, types, self._shape.key)
             db.execute(create + (_ROOM if self._is_merged else ""))
             return
-        held = {name: Held(*of) for name, *of in rows}
+        held = {name: StoredColumn(*of) for name, *of in rows}
         for name in columns_to_add(held, wanted, self._shape, self.place):
             column = f"{sql.quoted(name)} {wanted[name].type}"
             db.execute(f"ALTER TABLE {self._name} ADD COLUMN {column}")
         if self._is_merged:
             indexes = [set(row[0]) for row in db.execute(_UNIQUE, (self._name,)).fetchall()]
-            hold_to_key(indexes, self._shape, self.place, self._name)
+            check_key(indexes, self._shape, self.place, self._name)
 
 
-class Lookup:
+class PostgresReader:
     """A table open for look-ups."""
 
     def __init__(self, sink: Postgres, dataset: str) -> None:
         self._place, target = sink.place(dataset), sink.target(dataset)
         self._name = sql.qualified(target)
-        self._db = connect(sink, self._place, is_asking=True)
+        self._db = connect(sink, self._place, is_lookup=True)
         try:
-            with told(self._place):
+            with translating_errors(self._place):
                 columns = self._known_columns(target)
         except BaseException:
             self._db.close()
@@ -297,11 +297,11 @@ class Lookup:
         return str(found[0])
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the row of a key."""
+        """Return the row of a key."""
         same = " AND ".join(f"{_escaped(sql.quoted(name))} = %s" for name in key)
         query = f"{_escaped(f'SELECT {sql.listed(self.columns)} FROM {self._name}')} WHERE {same}"
         try:
-            with told(self._place):
+            with translating_errors(self._place):
                 row = self._row(query, [_parameter(value) for value in key.values()])
         except BusyError as error:
             raise fault(
@@ -318,16 +318,18 @@ class Lookup:
             # No row has a value that Postgres cannot hold.
             return None
         except psycopg.errors.QueryCanceled as error:
-            raise fault("STORE_UNREACHABLE", store=self._place.name, why=words(error)) from error
+            raise fault(
+                "STORE_UNREACHABLE", store=self._place.name, why=message_of(error)
+            ) from error
         return found.fetchone()
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._db.close()
 
 
 def _escaped(query: str) -> str:
-    """Have a query with values to fill in take percent signs as they are."""
+    """Escape percent signs in a query that has parameters."""
     return query.replace("%", "%%")
 
 
@@ -337,8 +339,8 @@ def _parameter(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-def _wanted(column: Column) -> Wanted:
+def _wanted(column: Column) -> WantedColumn:
     if column.is_decimal:
-        return Wanted(column.type.replace("decimal", "numeric"), ("numeric",))
+        return WantedColumn(column.type.replace("decimal", "numeric"), ("numeric",))
     kind = _TYPES[column.type]
-    return Wanted(kind, _FITTING.get(column.type, (kind,)))
+    return WantedColumn(kind, _FITTING.get(column.type, (kind,)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
+from millstream.checkpoint.checksum import write_sealed
 from millstream.errors import fault
 from millstream.model.dataset import Codec
+from millstream.model.duration import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,8 @@ class Rate:
     """Rows `timestamp, value` at a steady rate."""
 
     rows_per_second: int = 1
+    head_start: timedelta = timedelta(seconds=10)
+    """How long before the first run the first row was due; unused if the source is live."""
 
     row_wise: ClassVar[tuple[str, ...]] = ("continuous",)
 
@@ -47,9 +52,14 @@ class Rate:
                 value=self.rows_per_second,
                 expected="1 or more",
             )
+        yield from head_start_faults(self.head_start, source, at)
 
     def reach(self, spark: SparkSession, source: str, at: Location) -> None:
         """Always within reach."""
+
+    def begin(self, checkpoint: Path) -> None:
+        """Let the counter have begun a while ago."""
+        begin_earlier(checkpoint, self.head_start)
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the counter as a stream."""
@@ -62,6 +72,30 @@ class Rate:
     def sample(self, spark: SparkSession, rows: int) -> DataFrame:
         """Give the rows of a counter that began so long ago."""
         return counted(spark, self.rows_per_second, rows)
+
+
+def head_start_faults(
+    head_start: timedelta, source: str, at: Location
+) -> Iterator[MillstreamError]:
+    """A head start that is negative."""
+    if head_start < timedelta():
+        yield fault(
+            "SHARE_REFUSED",
+            at=at,
+            source=source,
+            option="head_start",
+            value=to_text(head_start),
+            expected="a length of time from 0",
+        )
+
+
+def begin_earlier(checkpoint: Path, head_start: timedelta) -> None:
+    """Write into a new checkpoint when its counter began.
+
+    Spark's own begins when it is first read: then no row is due, and a run with `once` has none.
+    """
+    began_ms = round((time.time() - head_start.total_seconds()) * 1000)
+    write_sealed(checkpoint / "sources" / "0" / "0", f"v1\n{began_ms}")
 
 
 def counter(spark: SparkSession, rows_per_second: int) -> DataFrame:

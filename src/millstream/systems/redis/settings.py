@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import fault
 from millstream.serve.fence import Place
-from millstream.serve.option import named, unheld_order
+from millstream.serve.option import as_names, unusable_options
 from millstream.settings.secret import revealed
 from millstream.systems.address import guarded
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
-    from millstream.serve.store import Reader, Store
+    from millstream.serve.store import Store, StoreReader
 
 _SCHEMES = ("redis://", "rediss://", "unix://")
 _UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
@@ -48,7 +48,7 @@ class Redis:
     """A condition in SQL: a row that meets it deletes the one with its key."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", named(self.key))
+        object.__setattr__(self, "key", as_names(self.key))
         object.__setattr__(self, "url", guarded(self.url))
 
     @property
@@ -73,7 +73,7 @@ class Redis:
             use = "use mode='update', or serve it to SQLite or Postgres"
             yield fault("STORE_MODE", at=at, serve=serve, store="Redis", why=why, use=use)
         else:
-            yield from unheld_order("Redis", self, serve, mode, at)
+            yield from unusable_options("Redis", self, serve, mode, at)
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:  # noqa: ARG002
         """Log in once."""
@@ -83,15 +83,15 @@ class Redis:
 
     def open(self, shape: Shape, driver: Driver) -> Store:
         """Log in."""
-        from millstream.systems.redis.sink import Hashes
+        from millstream.systems.redis.sink import RedisStore
 
-        return Hashes(self, shape, driver)
+        return RedisStore(self, shape, driver)
 
-    def reader(self, dataset: str) -> Reader:
+    def reader(self, dataset: str) -> StoreReader:
         """Log in for look-ups."""
-        from millstream.systems.redis.sink import Lookup
+        from millstream.systems.redis.sink import RedisReader
 
-        return Lookup(self, dataset)
+        return RedisReader(self, dataset)
 
     def place(self, dataset: str) -> Place:
         """Name the keys, as errors do."""

@@ -1,4 +1,4 @@
-"""Hashes of Redis, open: a script per chunk looks at the fence, then writes."""
+"""Redis hashes as a store: a script per chunk checks the fence, then writes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 from millstream.errors import fault
 from millstream.lake.fence import Decision, Fence
-from millstream.serve.fence import admitted, taken
+from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import GONE, columns_from_json, columns_to_json
-from millstream.serve.store import Written, keyed, salvage
+from millstream.serve.store import WriteResult, salvage, split_keyless
 from millstream.serve.value import as_texts, row_from_store, scalar_of
 from millstream.settings.secret import revealed
 from millstream.systems.redis.settings import address_fault, fence_key
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.lake.fence import Turn
+    from millstream.lake.fence import PendingBatch
     from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
@@ -80,7 +80,7 @@ return 1
 """
 
 
-class Hashes:
+class RedisStore:
     """Hashes open for writing."""
 
     def __init__(self, sink: Redis, shape: Shape, driver: Driver) -> None:
@@ -99,11 +99,11 @@ class Hashes:
         import redis
 
         columns = columns_to_json(self._shape.columns)
-        with _told(self.place), self._db.pipeline() as pipe:
+        with _translating_errors(self.place), self._db.pipeline() as pipe:
             while True:
                 try:
                     pipe.watch(self._fence_key)
-                    fence = taken(
+                    fence = take_fence(
                         _fence_from(pipe.hgetall(self._fence_key)), self._driver, self.place
                     )
                     pipe.multi()
@@ -115,53 +115,55 @@ class Hashes:
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
-        with _told(self.place):
+        with _translating_errors(self.place):
             return _fence_from(self._db.hgetall(self._fence_key))
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
-        """Write a batch chunk by chunk; the last script passes the fence."""
-        held, decision = admitted(self.fence(), self._driver, turn, self.place)
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
+        """Write a batch chunk by chunk; the last script moves the fence."""
+        held, decision = admit_batch(self.fence(), self._driver, pending, self.place)
         if decision is not Decision.APPLY:
-            return Written(decision, held)
+            return WriteResult(decision, held)
         refused: list[Refused] = []
-        # Parts are put together: a batch of up to a chunk is seen as a whole, however it comes.
+        # Parts are collected: readers see a batch of up to a chunk as a whole, however it comes.
         waiting: list[Any] = []
         for part in rows():
-            kept, lacking = keyed(part, self._shape.key)
+            kept, lacking = split_keyless(part, self._shape.key)
             refused += lacking
             for first in range(0, kept.num_rows, _CHUNK):
                 refused += salvage(
                     kept.slice(first, _CHUNK), lambda some: waiting.extend(self._rows(some))
                 )
                 if len(waiting) > _CHUNK:
-                    self._run(held, turn, waiting[:_CHUNK])
+                    self._run(held, pending, waiting[:_CHUNK])
                     del waiting[:_CHUNK]
-        fence = held.with_batch(turn, settle(refused))
-        self._run(held, turn, waiting, fence)
-        return Written(decision, fence, tuple(refused))
+        fence = held.with_batch(pending, settle(refused))
+        self._run(held, pending, waiting, fence)
+        return WriteResult(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Log out."""
         self._db.close()
 
-    def _run(self, held: Fence, turn: Turn, rows: list[Any], fence: Fence | None = None) -> None:
-        """Have the server write rows, and with the last of them the fence, if it is still `held`.
+    def _run(
+        self, held: Fence, pending: PendingBatch, rows: list[Any], fence: Fence | None = None
+    ) -> None:
+        """Run the script that writes rows, and with the last the fence, if it is still `held`.
 
-        If the answer to a script was lost and it was sent again, the fence has the batch already.
+        If the reply was lost and the script was sent again, the fence has the batch already.
         """
         newest = self._newest.name if self._newest else ""
         values = [held.owner, held.epoch, held.batch, msgspec.msgpack.encode(rows)]
         values += [newest, _order(self._newest)]
         if fence is not None:
             values += [fence.batch, fence.checkpoint, fence.digest, fence.note]
-        with _told(self.place):
+        with _translating_errors(self.place):
             while not self._script([self._fence_key], values):
-                _, decision = admitted(self.fence(), self._driver, turn, self.place)
+                _, decision = admit_batch(self.fence(), self._driver, pending, self.place)
                 if decision is not Decision.APPLY:
                     return
 
     def _rows(self, rows: pa.Table) -> list[Any]:
-        """Give each row as its key, its fields and values in turn, and its version."""
+        """Return each row as its key, its alternating fields and values, and its version."""
         keys = as_texts(rows, self._key_columns)
         gone = rows.column(GONE).to_pylist() if GONE in rows.column_names else [False] * len(keys)
         versions = as_texts(rows, [self._newest]) if self._newest else [(None,)] * len(keys)
@@ -179,13 +181,13 @@ class Hashes:
         return packed
 
 
-class Lookup:
+class RedisReader:
     """Hashes open for look-ups."""
 
     def __init__(self, sink: Redis, dataset: str) -> None:
         self._place, self._prefix = sink.place(dataset), sink.prefix or dataset
         self._db = connect(sink, self._place)
-        with _told(self._place):
+        with _translating_errors(self._place):
             found = self._db.hget(fence_key(self._prefix), "columns")
         if found is None:
             self._db.close()
@@ -194,9 +196,9 @@ class Lookup:
         self.columns = {column.name: column for column in columns}
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the row of a key."""
+        """Return the row of a key."""
         texts = [_text(value, self.columns[name]) for name, value in key.items()]
-        with _told(self._place):
+        with _translating_errors(self._place):
             found = self._db.hgetall(_key(self._prefix, texts))
         if not found:
             return None
@@ -205,19 +207,19 @@ class Lookup:
         return row_from_store(columns, values, self._place)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._db.close()
 
 
 def _order(column: Column | None) -> str:
-    """Say how the script is to compare the values of a column."""
+    """Return how the script compares the values of a column."""
     if column is not None and (column.is_decimal or column.type in _WHOLE):
         return "exact"
     return "real" if column is not None and column.type in _REAL else "text"
 
 
 def _raw(value: bytes) -> msgspec.Raw:
-    # The reader of Redis knows bytes only in the way MessagePack had before it told texts apart.
+    # Lua's MessagePack in Redis knows only the old format, in which bytes and texts are one.
     return msgspec.Raw(b"\xdb" + len(value).to_bytes(4, "big") + value)
 
 
@@ -231,7 +233,7 @@ def _text(value: Any, column: Column) -> Any:
 
 
 def _key(prefix: str, values: Sequence[str | bytes]) -> str:
-    """Name the hash of a key; of several columns, their values cannot be mistaken."""
+    """Name the hash of a key; values of several columns are escaped, so that names are unique."""
     texts = [value.hex() if isinstance(value, bytes) else value for value in values]
     if len(texts) > 1:
         texts = [text.replace("%", "%25").replace(":", "%3A") for text in texts]
@@ -250,8 +252,8 @@ def connect(sink: Redis, place: Place) -> Any:
     """Log in.
 
     Raises:
-        StoreFailedError: The address is none.
-        STORE_LOGIN: The server does not let this user in.
+        StoreFailedError: The address cannot be read.
+        STORE_LOGIN: The server refuses this user.
         StoreUnreachableError: No server answers.
     """
     try:
@@ -266,12 +268,12 @@ def connect(sink: Redis, place: Place) -> Any:
         revealed(sink.url),
         socket_timeout=_ANSWERS_WITHIN_S,
         socket_connect_timeout=_ANSWERS_WITHIN_S,
-        # What was done already and is asked for again, the fence tells.
+        # A retried command may have run before: the fence shows it.
         retry=Retry(ExponentialBackoff(cap=1, base=_PAUSE_S), _TRIES),
         retry_on_error=[redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError],
     )
     try:
-        with _told(place):
+        with _translating_errors(place):
             db.ping()
     except BaseException:
         db.close()
@@ -280,8 +282,8 @@ def connect(sink: Redis, place: Place) -> Any:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Have the errors of Redis told as what they mean."""
+def _translating_errors(place: Place) -> Iterator[None]:
+    """Translate errors of Redis into errors of Millstream."""
     import redis.exceptions as of
 
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import fault
-from millstream.systems.record import Received
+from millstream.systems.record_source import ReceiverSource
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -20,12 +20,12 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Socket(Received):
-    """Lines that a server sends to whoever connects.
+class Socket(ReceiverSource):
+    """Lines that a server sends to its clients.
 
     What has arrived is kept until it is landed. A socket knows no acknowledgement: what was under
     way when the driver died is lost, as with any reader of a socket. It connects when it receives
-    and never before, since a server that takes one client would waste its first lines.
+    and never before, since a server that takes one client would lose its first lines.
     """
 
     host: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.serve.fence import Place
-from millstream.serve.option import keyless_update, named, unheld_order
+from millstream.serve.option import as_names, keyless_update, unusable_options
 from millstream.systems import relational as sql
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from millstream.model.trigger import Trigger
     from millstream.serve.fence import Driver
     from millstream.serve.shape import Shape
-    from millstream.serve.store import Reader, Store
+    from millstream.serve.store import Store, StoreReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SQLite:
     evolve: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", named(self.key))
+        object.__setattr__(self, "key", as_names(self.key))
 
     def guarantee(self, trigger: Trigger) -> str:  # noqa: ARG002
         """Each row once."""
@@ -45,22 +45,22 @@ class SQLite:
     def faults(self, serve: str, mode: str, at: Location) -> Iterator[MillstreamError]:
         """An update without a key, and options that have no effect together."""
         yield from keyless_update("SQLite", self, serve, mode, at)
-        yield from unheld_order("SQLite", self, serve, mode, at)
+        yield from unusable_options("SQLite", self, serve, mode, at)
 
     def reach_sink(self, spark: SparkSession, serve: str, at: Location) -> None:
         """Nothing to reach: the file is made when it is opened."""
 
     def open(self, shape: Shape, driver: Driver) -> Store:
         """Open the file; make the table or hold the answer to it."""
-        from millstream.systems.sqlite.sink import Table
+        from millstream.systems.sqlite.sink import SQLiteStore
 
-        return Table(self, shape, driver)
+        return SQLiteStore(self, shape, driver)
 
-    def reader(self, dataset: str) -> Reader:
+    def reader(self, dataset: str) -> StoreReader:
         """Open the file for look-ups."""
-        from millstream.systems.sqlite.sink import Lookup
+        from millstream.systems.sqlite.sink import SQLiteReader
 
-        return Lookup(self, dataset)
+        return SQLiteReader(self, dataset)
 
     def target(self, dataset: str) -> str:
         """The name of the table."""

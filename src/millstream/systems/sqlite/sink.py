@@ -1,4 +1,4 @@
-"""Tables of SQLite, open: a batch and its fence are one transaction of one file."""
+"""SQLite tables as stores: a batch and its fence are one transaction of one file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
 from millstream.lake.fence import Decision
-from millstream.serve.fence import admitted, taken
+from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import columns_from_json, columns_to_json
-from millstream.serve.store import Written, keyed, parted, salvage
+from millstream.serve.store import WriteResult, salvage, split_deleted, split_keyless
 from millstream.serve.value import (
     RowsRefusedError,
     as_scalars,
@@ -20,14 +20,14 @@ from millstream.serve.value import (
     scalar_of,
 )
 from millstream.systems import relational as sql
-from millstream.systems.fit import Held, Wanted, columns_to_add, hold_to_key
+from millstream.systems.existing_table import StoredColumn, WantedColumn, check_key, columns_to_add
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from millstream.lake.fence import Fence, Turn
+    from millstream.lake.fence import Fence, PendingBatch
     from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle
@@ -53,16 +53,16 @@ _AFFINITIES = (("INT", "INTEGER"), ("CHAR", "TEXT"), ("CLOB", "TEXT"), ("TEXT", 
 _REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 
 _BY_VALUE = "millstream_decimal"
-_PASSING = (
+_TRANSIENT = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
 )
-"""Errors that may pass: another process is at work, the disk is full or was away."""
+"""Transient errors: the file is locked, the disk is full or was away."""
 
 
-class Table:
+class SQLiteStore:
     """A table open for writing."""
 
     def __init__(self, sink: SQLite, shape: Shape, driver: Driver) -> None:
@@ -70,7 +70,7 @@ class Table:
         self._shape, self._driver, self._target = shape, driver, sink.target(shape.dataset)
         self._name = sql.quoted(self._target)
         self._fences = sql.FenceTable(sql.FENCE, "?")
-        with _told(self.place):
+        with _translating_errors(self.place):
             Path(sink.path).parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(
                 sink.path, _WAIT_S, isolation_level=None, check_same_thread=False
@@ -86,40 +86,40 @@ class Table:
 
     def take(self) -> Fence:
         """Write this driver's epoch beside the table."""
-        with _told(self.place), self._transaction():
-            fence = taken(self.fence(), self._driver, self.place)
+        with _translating_errors(self.place), self._transaction():
+            fence = take_fence(self.fence(), self._driver, self.place)
             columns = columns_to_json(self._shape.columns)
             self._db.execute(self._fences.put, sql.fence_values(self._target, fence, columns))
         return fence
 
     def fence(self) -> Fence | None:
         """Look at the fence."""
-        with _told(self.place):
+        with _translating_errors(self.place):
             found = self._db.execute(self._fences.select, (self._target,)).fetchone()
         return sql.fence_from(found)
 
-    def write(self, turn: Turn, rows: Rows, settle: Settle) -> Written:
+    def write(self, pending: PendingBatch, rows: Rows, settle: Settle) -> WriteResult:
         """Write a batch and its fence in one transaction."""
-        with _told(self.place), self._transaction():
-            held, decision = admitted(self.fence(), self._driver, turn, self.place)
+        with _translating_errors(self.place), self._transaction():
+            held, decision = admit_batch(self.fence(), self._driver, pending, self.place)
             if decision is not Decision.APPLY:
-                return Written(decision, held)
+                return WriteResult(decision, held)
             if self._shape.mode == "complete":
                 self._db.execute(f"DELETE FROM {self._name}")
             refused: list[Refused] = []
             for part in rows():
-                kept, lacking = keyed(part, self._shape.key)
+                kept, lacking = split_keyless(part, self._shape.key)
                 refused += lacking + salvage(kept, self._apply)
-            fence = held.with_batch(turn, settle(refused))
+            fence = held.with_batch(pending, settle(refused))
             self._db.execute(self._fences.advance, sql.advance_values(self._target, fence))
-        return Written(decision, fence, tuple(refused))
+        return WriteResult(decision, fence, tuple(refused))
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
     def _apply(self, rows: pa.Table) -> None:
-        kept, gone = parted(rows)
+        kept, gone = split_deleted(rows)
         values = as_scalars(kept, self._shape.columns)
         keys = as_scalars(gone, self._key_columns) if gone is not None else []
         self._db.execute("SAVEPOINT part")
@@ -169,9 +169,9 @@ class Table:
             for name in columns_to_add(columns, wanted, self._shape, self.place):
                 column = f"{sql.quoted(name)} {wanted[name].type}"
                 self._db.execute(f"ALTER TABLE {self._name} ADD COLUMN {column}")
-            self._hold_to_key(held)
+            self._check_key(held)
 
-    def _hold_to_key(self, held: Sequence[Any]) -> None:
+    def _check_key(self, held: Sequence[Any]) -> None:
         if not self._shape.key or self._shape.mode == "complete":
             return
         indexes = [{row[1] for row in held if row[5]}]
@@ -179,7 +179,7 @@ class Table:
             if index[2] and not index[4]:
                 found = self._db.execute(f"PRAGMA index_info({sql.quoted(index[1])})")
                 indexes.append({row[2] for row in found.fetchall()})
-        hold_to_key(indexes, self._shape, self.place, self._name)
+        check_key(indexes, self._shape, self.place, self._name)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -194,7 +194,7 @@ class Table:
             raise
 
 
-class Lookup:
+class SQLiteReader:
     """A table open for look-ups."""
 
     def __init__(self, sink: SQLite, dataset: str) -> None:
@@ -202,7 +202,7 @@ class Lookup:
         if not Path(sink.path).exists():
             raise fault("NOTHING_SERVED", store=self._place.name)
         address = f"{Path(sink.path).absolute().as_uri()}?mode=ro"
-        with _told(self._place):
+        with _translating_errors(self._place):
             self._db = sqlite3.connect(address, _WAIT_S, uri=True, check_same_thread=False)
             try:
                 columns = self._known_columns()
@@ -221,15 +221,15 @@ class Lookup:
         return str(found[0])
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the row of a key."""
+        """Return the row of a key."""
         table = sql.quoted(self._target)
-        # Without the table's name, SQLite takes a column that is no more for a text in quotes.
+        # Without the table's name, SQLite reads a column that is gone as a quoted text.
         same = " AND ".join(f"{table}.{sql.quoted(name)} = ?" for name in key)
         wanted = ", ".join(f"{table}.{sql.quoted(name)}" for name in self.columns)
         values = [scalar_of(value, self.columns[name]) for name, value in key.items()]
         query = f"SELECT {wanted} FROM {table} WHERE {same}"
         try:
-            with _told(self._place):
+            with _translating_errors(self._place):
                 row = self._db.execute(query, values).fetchone()
         except OverflowError:
             # No row has a number that SQLite cannot hold.
@@ -239,7 +239,7 @@ class Lookup:
         return row_from_store(self.columns.values(), row, self._place)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._db.close()
 
 
@@ -247,31 +247,31 @@ def _compared(one: str, other: str) -> int:
     return int(Decimal(one).compare(Decimal(other)))
 
 
-def _wanted(column: Column) -> Wanted:
+def _wanted(column: Column) -> WantedColumn:
     kind = _TYPES.get(column.type, "TEXT")
-    return Wanted(kind, (kind, "BLOB"))
+    return WantedColumn(kind, (kind, "BLOB"))
 
 
-def _held(declared: str, is_required: int, default: object, in_key: int) -> Held:
+def _held(declared: str, is_required: int, default: object, in_key: int) -> StoredColumn:
     is_filled = default is not None or (in_key and declared.upper() == "INTEGER")
-    return Held(declared, _affinity(declared), bool(is_required) and not is_filled)
+    return StoredColumn(declared, _affinity(declared), bool(is_required) and not is_filled)
 
 
 def _affinity(declared: str) -> str:
-    """Say what SQLite makes of a declared type: https://sqlite.org/datatype3.html, 3.1."""
+    """Return the affinity of a declared type: https://sqlite.org/datatype3.html, 3.1."""
     if not declared:
         return "BLOB"
     return next((kind for part, kind in _AFFINITIES if part in declared.upper()), "NUMERIC")
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Have SQLite's errors told as what they mean."""
+def _translating_errors(place: Place) -> Iterator[None]:
+    """Translate errors of SQLite into errors of Millstream."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _PASSING:
+        if code is not None and code & 0xFF in _TRANSIENT:
             raise fault("STORE_UNREACHABLE", store=place.name, why=str(error)) from error
         raise fault("STORE_FAILED", store=place.name, why=str(error)) from error
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
+from millstream.lake.durable import write_durably
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import QUARANTINE, Home
 from millstream.lake.log import commit_checksum, facts_of, versions
@@ -49,7 +51,7 @@ class Table:
     """The folder the other app is deployed in, or the app itself."""
     dataset: str
     columns: str | None = None
-    """What the table must have, as a schema, if it is to be held to that."""
+    """The columns that the table must have, as a schema; not checked if None."""
 
     @property
     def schema(self) -> Schema | str:
@@ -67,14 +69,14 @@ class Table:
         return Codec("rows")
 
     def followed(self) -> Followed | None:
-        """Tell what is known of the table now; None if it cannot be read."""
+        """Return what is known of the table now; None if it cannot be read."""
         try:
             return self.followed_to(versions(self._path).stop - 1)
         except MillstreamError:
             return None
 
     def followed_to(self, version: int) -> Followed:
-        """Tell what was known of the table at a version."""
+        """Return what was known of the table at a version."""
         if version < 0:
             # The snapshot that it begins with is not read as a whole yet.
             return Followed({}, NOTHING_YET, facts_of(self._path).event_time, None)
@@ -99,11 +101,35 @@ class Table:
         """
         self._refuse_unreadable(source, at)
 
-    def hold_to(self, position: Mapping[str, int], source: str, at: Location) -> None:
-        """Make sure that the table is still the one that was read to a position.
+    def register(self, source: str, home: Path, at: Location) -> None:
+        """Have the other app keep what this one has not read yet.
 
         Raises:
-            HISTORY_GONE: It was made anew or set back, or its log no longer goes back so far.
+            READER_NOT_REGISTERED: Its home cannot be written.
+        """
+        entry = {"home": str(home), "source": source, "table": self.dataset}
+        mark = hashlib.sha256(json.dumps(entry).encode()).hexdigest()[:16]
+        file = self._home.readers / f"{mark}.json"
+        if file.exists():
+            return
+        try:
+            file.parent.mkdir(exist_ok=True)
+            write_durably(file, json.dumps(entry) + "\n", by=str(os.getpid()))
+        except OSError as error:
+            raise fault(
+                "READER_NOT_REGISTERED",
+                at=at,
+                source=source,
+                table=self.dataset,
+                folder=str(file.parent),
+                why=error.strerror or str(error),
+            ) from error
+
+    def check_position(self, position: Mapping[str, int], source: str, at: Location) -> None:
+        """Check that the table is still the one that was read to a position.
+
+        Raises:
+            HISTORY_GONE: It was replaced or restored, or its log no longer goes back so far.
         """
         if not position:
             return
@@ -131,6 +157,8 @@ class Table:
         """Open the table as a stream of whole versions, from its first on."""
         from pyspark.sql import functions as F
 
+        from millstream.operators.columns import quoted
+
         # A version read in parts would let the greatest event time run ahead of its other rows.
         reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
         if versions(self._path).start == 0:
@@ -139,7 +167,7 @@ class Table:
         if self._home.is_landing(self.dataset):
             rows = rows.where("_verdict = 'ok'")
         origin, nowhere = F.lit(str(self._path)), F.lit(None).cast("long")
-        names = (F.col(f"`{name}`") for name in self._columns().names)
+        names = map(quoted, self._columns().names)
         return rows.select(*names, origin.alias("_origin"), nowhere.alias("_position"))
 
     @property
@@ -161,11 +189,11 @@ class Table:
     def _columns(self) -> Schema:
         from deltalake import DeltaTable
 
-        said = json.loads(DeltaTable(str(self._path)).schema().to_json())
+        schema = json.loads(DeltaTable(str(self._path)).schema().to_json())
         if self._home.is_landing(self.dataset):
-            kept = [f for f in said["fields"] if not f["name"].startswith(RESERVED_PREFIX)]
-            said = {**said, "fields": kept}
-        return Schema.parse(_Said(said))
+            kept = [f for f in schema["fields"] if not f["name"].startswith(RESERVED_PREFIX)]
+            schema = {**schema, "fields": kept}
+        return Schema.parse(_SparkSchema(schema))
 
     def _refuse_unreadable(self, source: str, at: Location) -> None:
         home, place, name = self._home, self._home_text, self.dataset
@@ -209,7 +237,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _SparkSchema:
     """A schema in Spark's JSON."""
 
     fields: dict[str, Any]

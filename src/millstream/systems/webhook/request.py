@@ -1,4 +1,4 @@
-"""One HTTP request that cannot be led astray: bounded in time and size, and where it may go."""
+"""One HTTP request with bounds: on its time, its size, and where it may be redirected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from millstream.alert.destination import NotToldError
+from millstream.alert.destination import NotSentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _KEEPING = (307, 308)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What a server said."""
 
     status: int
@@ -51,17 +51,17 @@ class Poster:
 
     def post(
         self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
-    ) -> Answer:
+    ) -> HttpResponse:
         """Post, and follow redirections that keep the request.
 
         Args:
-            url: Where to; whoever wrote it may name any address.
+            url: Where to; the user may write any address.
             body: What.
-            headers: Sent to whomever.
+            headers: Sent to any host.
             own: Sent to the host of `url` alone: they may hold secrets.
 
         Raises:
-            NotToldError: Nobody answers in time, or a redirection may not be followed.
+            NotSentError: No answer in time, or a redirection may not be followed.
         """
         first = here = urlsplit(url)
         for _ in range(_MOST_REDIRECTS + 1):
@@ -72,11 +72,11 @@ class Poster:
                 return answer
             here = _next(here, answer.location)
         why = f"more than {_MOST_REDIRECTS} redirections"
-        raise NotToldError(why, again=False)
+        raise NotSentError(why, again=False)
 
     def _ask(
         self, url: SplitResult, body: bytes, headers: Mapping[str, str], *, anywhere: bool
-    ) -> Answer:
+    ) -> HttpResponse:
         seconds, host = self.timeout.total_seconds(), url.hostname or ""
         port = url.port or _PORTS[url.scheme]
         connection = http.client.HTTPConnection(host, port, timeout=seconds)
@@ -91,9 +91,9 @@ class Poster:
             return _read(connection.getresponse())
         except (OSError, http.client.HTTPException, ValueError) as error:
             is_late = expired.is_set() or isinstance(error, TimeoutError)
-            why = f"no answer within {seconds:g} s" if is_late else _told(error)
-            told = f"{host}:{port}: {why}"
-            raise NotToldError(told) from None
+            why = f"no answer within {seconds:g} s" if is_late else _reason(error)
+            reason = f"{host}:{port}: {why}"
+            raise NotSentError(reason) from None
         finally:
             timer.cancel()
             connection.close()
@@ -105,7 +105,7 @@ def _connected(url: SplitResult, port: int, seconds: float, *, anywhere: bool) -
     for address in _addresses(host, port):
         if not anywhere and not is_public(address):
             why = f"redirected to {host}, which is a private address; allow_private=True lets it"
-            raise NotToldError(why, again=False)
+            raise NotSentError(why, again=False)
         try:
             line = socket.create_connection((address, port), seconds)
         except OSError as error:
@@ -118,24 +118,24 @@ def _connected(url: SplitResult, port: int, seconds: float, *, anywhere: bool) -
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one of the internet, and so is whatever is packed into it.
+    """Return whether an address is a public one, and any address embedded in it too.
 
     >>> [is_public(text) for text in ("1.1.1.1", "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::")]
     [True, False, False, False]
     """
-    given = ipaddress.ip_address(address)
+    ip = ipaddress.ip_address(address)
     # Which of these are global depends on the release of Python.
-    if given.is_multicast or not given.is_global:
+    if ip.is_multicast or not ip.is_global:
         return False
-    if isinstance(given, ipaddress.IPv4Address):
+    if isinstance(ip, ipaddress.IPv4Address):
         return True
-    if given.is_site_local or any(given in network for network in _LOCAL):
+    if ip.is_site_local or any(ip in network for network in _LOCAL):
         return False
-    return all(is_public(inner) for inner in _packed(given))
+    return all(is_public(inner) for inner in _packed(ip))
 
 
 def _packed(address: ipaddress.IPv6Address) -> Iterator[str]:
-    """Give the addresses of IPv4 that one of IPv6 leads to."""
+    """Yield the IPv4 addresses that are embedded in an IPv6 address."""
     packed = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     if address in _NAT64:
         packed.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
@@ -154,7 +154,7 @@ def _next(here: SplitResult, location: str) -> SplitResult:
     is_address = there.scheme in SCHEMES and there.hostname
     if not is_address or (here.scheme == "https" and there.scheme != "https"):
         why = f"redirected from {here.scheme}: to {there.scheme or 'nothing'}:"
-        raise NotToldError(why, again=False)
+        raise NotSentError(why, again=False)
     return there
 
 
@@ -162,9 +162,9 @@ def _origin(url: SplitResult) -> tuple[str, str | None, int]:
     return url.scheme, url.hostname, url.port or _PORTS[url.scheme]
 
 
-def _read(response: http.client.HTTPResponse) -> Answer:
+def _read(response: http.client.HTTPResponse) -> HttpResponse:
     text = response.read(_MOST_BYTES).decode(errors="replace")
-    return Answer(
+    return HttpResponse(
         response.status,
         response.reason,
         response.getheader("Retry-After"),
@@ -183,5 +183,5 @@ def _cut(connection: http.client.HTTPConnection, expired: threading.Event) -> No
             line.close()
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,4 +1,4 @@
-"""The contract of functions that answers are served to: what one survives, called by a driver."""
+"""The contract of functions as sinks: what one survives when a driver calls it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from millstream.errors import Location
-from millstream.lake.fence import Turn
+from millstream.lake.fence import PendingBatch
 from millstream.serve.fence import Driver
 from millstream.serve.shape import Column, Shape
 from millstream.testing.contract.report import Report
@@ -35,9 +35,9 @@ def check_function(make: Make, folder: Path) -> Report:
     """Try a function as `check_sink` does, and with a driver that dies when it has returned.
 
     Args:
-        make: Gives, for a name, `ms.sink(function)` into a place of that name, and what reads all
-            rows of the place; it is called once for every driver.
-        folder: For what drivers note.
+        make: Returns, for a name, `ms.sink(function)` into a place of that name, and a function
+            that reads all rows of the place; it is called once for every driver.
+        folder: For the notes of drivers.
     """
     report = check_sink(lambda name: _Called(*make(name), folder / name))
     died = _dies_when_it_has_returned(lambda: _Called(*make("noted"), folder / "noted"))
@@ -75,9 +75,9 @@ class _Called:
         self, batch: int, rows: Iterable[Row], settle: Callable[[object], str] = lambda _: ""
     ) -> None:
         assert self._open is not None
-        given = pa.Table.from_pylist([dict(row) for row in rows])
-        turn = Turn("query", batch, str(given.to_pylist()))
-        self._open.write(turn, partial(_parts, given), settle)
+        table = pa.Table.from_pylist([dict(row) for row in rows])
+        pending = PendingBatch("query", batch, str(table.to_pylist()))
+        self._open.write(pending, partial(_parts, table), settle)
 
 
 def _parts(rows: pa.Table) -> list[pa.Table]:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 
-class Store(Protocol):
+class DrivenStore(Protocol):
     """A sink as the suite drives it: one driver's connection to a store that outlives it."""
 
     def open(self, epoch: int) -> int:
-        """Take the store over under an epoch; give the last batch it holds, -1 if none."""
+        """Take the store over under an epoch; return the last batch it holds, -1 if none."""
         ...
 
     def write(self, batch: int, rows: Iterable[Row]) -> None:
@@ -36,7 +36,7 @@ class DiesError(Exception):
     """The driver dies while it hands rows over."""
 
 
-def check_sink(make: Callable[[str], Store]) -> Report:
+def check_sink(make: Callable[[str], DrivenStore]) -> Report:
     """Try a sink at every crash point, with retries, a zombie and a replay that differs.
 
     Args:
@@ -50,7 +50,7 @@ def rows_of(batch: int, *, other: bool = False) -> list[dict[str, Any]]:
     return [{"id": batch * 10 + n, "text": f"{'other ' if other else ''}{n}"} for n in range(4)]
 
 
-def _batches_one_by_one(connect: Callable[[], Store]) -> Trial:
+def _batches_one_by_one(connect: Callable[[], DrivenStore]) -> Trial:
     store = connect()
     store.open(1)
     for batch in range(3):
@@ -58,24 +58,24 @@ def _batches_one_by_one(connect: Callable[[], Store]) -> Trial:
     return judge("batches are kept, one after another", store, range(3))
 
 
-def _remembers_its_last_batch(connect: Callable[[], Store]) -> Trial:
+def _remembers_its_last_batch(connect: Callable[[], DrivenStore]) -> Trial:
     store = connect()
     begins = store.open(1)
     store.write(0, rows_of(0))
     later = connect().open(2)
-    trial = judge("a new driver is told the last batch", store, range(1))
+    trial = judge("a new driver gets the last batch", store, range(1))
     if (begins, later) == (-1, 0):
         return trial
     return replace(trial, repeats=True, found=f"open() gave {begins} before and {later} after")
 
 
-def _crash_before_the_write(connect: Callable[[], Store]) -> Trial:
+def _crash_before_the_write(connect: Callable[[], DrivenStore]) -> Trial:
     _write(connect, 1, 0)
     connect().open(2)
     return judge("crash before the write", _write(connect, 3, 1), range(2))
 
 
-def _crash_during_the_write(connect: Callable[[], Store]) -> Trial:
+def _crash_during_the_write(connect: Callable[[], DrivenStore]) -> Trial:
     name, store = "crash during the write, then a retry", _write(connect, 1, 0)
     with suppress(DiesError):
         store.write(1, _dying(rows_of(1)))
@@ -85,18 +85,18 @@ def _crash_during_the_write(connect: Callable[[], Store]) -> Trial:
     return judge(name, _write(connect, 2, 1), range(2))
 
 
-def _crash_after_the_write(connect: Callable[[], Store]) -> Trial:
+def _crash_after_the_write(connect: Callable[[], DrivenStore]) -> Trial:
     _write(connect, 1, 0)
     return judge("crash after the write, then a retry", _write(connect, 2, 0), range(1))
 
 
-def _retry_by_the_same_driver(connect: Callable[[], Store]) -> Trial:
+def _retry_by_the_same_driver(connect: Callable[[], DrivenStore]) -> Trial:
     store = _write(connect, 1, 0)
     store.write(0, rows_of(0))
     return judge("retry with the same batch", store, range(1))
 
 
-def _replay_that_differs(connect: Callable[[], Store]) -> Trial:
+def _replay_that_differs(connect: Callable[[], DrivenStore]) -> Trial:
     name = "replay with different content"
     _write(connect, 1, 0)
     later = connect()
@@ -108,7 +108,7 @@ def _replay_that_differs(connect: Callable[[], Store]) -> Trial:
     return judge(name, connect(), range(1))
 
 
-def _zombie(connect: Callable[[], Store]) -> Trial:
+def _zombie(connect: Callable[[], DrivenStore]) -> Trial:
     name, zombie = "a driver that was overtaken writes nothing", _write(connect, 1, 0)
     _write(connect, 2, 1)
     try:
@@ -118,7 +118,7 @@ def _zombie(connect: Callable[[], Store]) -> Trial:
     return judge(name, connect(), range(2))
 
 
-_TRIALS: dict[str, Callable[[Callable[[], Store]], Trial]] = {
+_TRIALS: dict[str, Callable[[Callable[[], DrivenStore]], Trial]] = {
     "plain": _batches_one_by_one,
     "memory": _remembers_its_last_batch,
     "before": _crash_before_the_write,
@@ -130,7 +130,7 @@ _TRIALS: dict[str, Callable[[Callable[[], Store]], Trial]] = {
 }
 
 
-def _write(connect: Callable[[], Store], epoch: int, batch: int) -> Store:
+def _write(connect: Callable[[], DrivenStore], epoch: int, batch: int) -> DrivenStore:
     store = connect()
     store.open(epoch)
     store.write(batch, rows_of(batch))
@@ -138,8 +138,8 @@ def _write(connect: Callable[[], Store], epoch: int, batch: int) -> Store:
 
 
 def _refused(trial: Trial, refusal: Exception) -> Trial:
-    told = f"refused with {type(refusal).__name__}"
-    return replace(trial, found=told) if trial.is_passed else trial
+    found = f"refused with {type(refusal).__name__}"
+    return replace(trial, found=found) if trial.is_passed else trial
 
 
 def _dying(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -147,12 +147,12 @@ def _dying(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     raise DiesError
 
 
-def judge(name: str, store: Store, batches: range) -> Trial:
+def judge(name: str, store: DrivenStore, batches: range) -> Trial:
     """Compare what a store holds with the batches it should hold."""
-    held = Counter(_known(row) for row in store.read())
+    stored = Counter(_known(row) for row in store.read())
     wanted = Counter(_known(row) for batch in batches for row in rows_of(batch))
-    missing, extra = wanted - held, held - wanted
-    found = f"{held.total()} rows, as it should be"
+    missing, extra = wanted - stored, stored - wanted
+    found = f"{stored.total()} rows, as it should be"
     if missing or extra:
         found = f"{missing.total()} rows missing, {extra.total()} that should not be there"
     return Trial(name, bool(missing), bool(extra), found)

@@ -31,11 +31,11 @@ _NOT_FOR_LANDINGS = ("quarantine_commit", *OF_STORES)
 def check_source(
     connector: Connector, feed: Callable[[], int], spark: SparkSession, **options: Any
 ) -> Report:
-    """Kill the driver at every point of the landing while records come in.
+    """Kill the driver at every point of the landing while records arrive.
 
     Args:
         connector: The source to try.
-        feed: Adds records to what the connector reads; gives how many.
+        feed: Adds records to what the connector reads; returns how many.
         spark: The session to use.
         options: As for `@app.source`.
     """
@@ -58,7 +58,7 @@ def _tried(script: Script, home: Home, feed: Callable[[], int]) -> Report:
         try:
             script.crash(after=point)
         except CrashNotReachedError:
-            found = "nothing came in: the records that were fed are not seen"
+            found = "nothing landed: the records that were fed were not read"
             trials.append(Trial(f"crash after {point}", loses=True, repeats=False, found=found))
             continue
         script.restart()
@@ -69,10 +69,10 @@ def _tried(script: Script, home: Home, feed: Callable[[], int]) -> Report:
 
 
 def _same_when_read_again(script: Script) -> Trial:
-    told = [event.detail for event in script.events if event.kind == "differs"]
-    found = "; ".join(told) or "every batch that was read again was the same"
+    differences = [event.detail for event in script.events if event.kind == "differs"]
+    found = "; ".join(differences) or "every batch that was read again was the same"
     name = "the same records when read again"
-    return Trial(name, loses=False, repeats=bool(told), found=found)
+    return Trial(name, loses=False, repeats=bool(differences), found=found)
 
 
 def _judge(name: str, home: Home, fed: int) -> Trial:

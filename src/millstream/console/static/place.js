@@ -1,0 +1,42 @@
+// The address: the page, and what of it is shown; it can be copied and sent.
+
+export const RANGES = [["5m", "Last 5 min", 300], ["15m", "Last 15 min", 900], ["1h", "Last hour", 3600], ["6h", "Last 6 h", 21600], ["1d", "Last day", 86400], ["7d", "Last 7 days", 604800]];
+
+export function current() {
+  const [, first = "", second] = location.pathname.split("/");
+  return { page: first || "overview", name: second ? decodeURIComponent(second) : null, parameters: new URLSearchParams(location.search) };
+}
+
+export function address(changes, path = location.pathname) {
+  const parameters = new URLSearchParams(path === location.pathname ? location.search : keptAcross());
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") parameters.delete(name);
+    else parameters.set(name, value);
+  }
+  const text = parameters.toString();
+  return path + (text ? `?${text}` : "");
+}
+
+// The range of time stays when another page is opened.
+export function keptAcross() {
+  const found = new URLSearchParams(location.search), kept = new URLSearchParams();
+  for (const name of ["range", "from", "to"]) if (found.has(name)) kept.set(name, found.get(name));
+  return kept;
+}
+
+export function range() {
+  const parameters = new URLSearchParams(location.search);
+  const from = Date.parse(parameters.get("from") ?? ""), to = Date.parse(parameters.get("to") ?? "");
+  if (from && to && from < to) return { key: null, since: new Date(from), until: new Date(to), text: "A range of its own" };
+  const [key, text, seconds] = RANGES.find(([name]) => name === parameters.get("range")) ?? RANGES[1];
+  const now = new Date();
+  return { key, text, since: new Date(now - seconds * 1000), until: now };
+}
+
+export function go(href, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", href);
+  dispatchEvent(new Event("place"));
+}
+
+// Remembers a choice in the address without drawing the page again.
+export const note = (changes) => history.replaceState(null, "", address(changes));

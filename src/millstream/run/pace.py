@@ -1,0 +1,41 @@
+"""The size of the next batch, from the time that the last ones took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+_NEAR = (0.75, 1.25)
+"""A batch that took about its target leaves the size as it is: times vary by themselves."""
+_FULL = 0.8
+"""From which share of the limit on a batch was as large as it was allowed to be."""
+_GROWTH = 16
+_TELLING = 0.1
+"""Of a batch that took less than this share of the target, most was the work of any batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much a batch may read, so that it takes about its target."""
+
+    target_s: float
+    amount: int
+    """Rows or bytes."""
+
+    def after(self, amount: int, seconds: float) -> Pace:
+        """Return the pace after a batch that has read so much in so many seconds."""
+        if amount <= 0 or seconds <= 0:
+            return self
+        fitting = amount * self.target_s / seconds
+        is_full = amount >= self.amount * _FULL
+        if is_full and not _NEAR[0] <= seconds / self.target_s <= _NEAR[1]:
+            return self._with(min(fitting, self.amount * _GROWTH))
+        if seconds > self.target_s * _NEAR[1]:
+            return self._with(min(fitting, self.amount))
+        if not is_full and seconds >= self.target_s * _TELLING:
+            # The shorter it was, the more of it was work that does not grow with the rows.
+            room = 1 + (1 - seconds / self.target_s) ** 2
+            return self._with(min(fitting * max(room, 1), self.amount))
+        return self
+
+    def _with(self, amount: float) -> Pace:
+        return replace(self, amount=max(int(amount), 1))

@@ -1,0 +1,306 @@
+"""Maintenance of the tables of a home: beside the batches of a run, or while nothing runs.
+
+It rests nine times as long as it has worked, so it takes a tenth of a core at most. Files are
+written beside the batches, at the lowest priority; only the commit that names them waits for a
+moment between two.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Literal
+
+from millstream.errors import MillstreamError, OvertakenError, concealed, fault
+from millstream.lake.compaction import (
+    SIZES,
+    Compacted,
+    FileSizes,
+    at_once,
+    can_compact,
+    compact,
+    plan,
+)
+from millstream.lake.delta import FencedTable
+from millstream.lake.history import (
+    Deleted,
+    Retention,
+    choose_cut,
+    cut,
+    delete_orphans,
+    drop_rows,
+)
+from millstream.lake.home import QUARANTINE
+from millstream.lake.lease import holder_of
+from millstream.lake.log import checkpoints, facts_at, versions
+from millstream.lake.maintenance import (
+    Maintained,
+    Request,
+    Requests,
+    read_maintained,
+    record_maintained,
+)
+from millstream.lake.stored import stored_files
+from millstream.model.dataset import Alert, Source, Table
+from millstream.model.duration import parse_duration
+from millstream.run.backup import take_snapshot
+from millstream.run.query import StreamRun
+from millstream.run.readers import readers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from millstream.lake.compaction import Between
+    from millstream.lake.history import TableReader
+    from millstream.lake.home import Home
+    from millstream.lake.lease import Lease
+    from millstream.model.graph import Graph
+    from millstream.run.supervise import Supervised
+
+_REST = 9
+"""How many times as long as it has worked it rests."""
+_LOOK_EVERY_S = 5.0
+_CUT_AT_LEAST = 100
+"""Versions: fewer are not worth reading the log for."""
+_STAGING = "staging"
+_ANSWER_EVERY_S = 0.1
+
+
+class Effort(Enum):
+    """How much is looked at."""
+
+    QUICK = "what has changed"
+    USUAL = "what has changed, and what killed drivers left, once"
+    WHOLE = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one step did."""
+
+    compacted: Compacted = field(default_factory=Compacted)
+    deleted: Deleted = field(default_factory=Deleted)
+    rows_dropped: int = 0
+
+
+class Upkeep:
+    """The maintenance of all tables of a home, step by step."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        lease: Lease,
+        queries: Sequence[Supervised] = (),
+        *,
+        sizes: FileSizes = SIZES,
+        cut_at_least: int = _CUT_AT_LEAST,
+    ) -> None:
+        self._graph, self._lease, self._home, self.queries = graph, lease, lease.home, queries
+        self._sizes, self._cut_at_least = sizes, cut_at_least
+        self._tables: dict[str, FencedTable] = {}
+        self._seen: dict[str, int] = {}
+
+    def steps(self, effort: Effort = Effort.USUAL) -> Iterator[Done]:
+        """Maintain each table; after each step, the caller decides when the next one is.
+
+        Raises:
+            OvertakenError: A later driver has taken the home.
+        """
+        for name in self._home.tables:
+            self._lease.hold()
+            try:
+                yield from self._maintained(name, effort)
+            except OvertakenError:
+                raise
+            except Exception as error:
+                # A full disk, or damage: it is recorded, and tried again at the next look.
+                self._record_trouble(name, error)
+
+    def _record_trouble(self, name: str, error: Exception) -> None:
+        cause = concealed(f"{type(error).__name__}: {error}")
+        with suppress(OSError, ValueError):
+            known = read_maintained(self._home, name)
+            record_maintained(self._home, name, replace(known, trouble=cause))
+
+    def _maintained(self, name: str, effort: Effort) -> Iterator[Done]:
+        table, known = self._table(name), read_maintained(self._home, name)
+        version = table.snapshot().version()
+        seen = self._seen.get(name)
+        is_whole = effort is Effort.WHOLE
+        if seen is not None and not is_whole and version < seen + self._sizes.together:
+            return
+        self._seen[name] = version
+        for done in self._steps_of(table, name, effort):
+            # At once: the next step may come much later, or never.
+            known = known.plus(done.compacted, done.deleted, done.rows_dropped)
+            record_maintained(self._home, name, known)
+            yield done
+        looks = is_whole or (seen is None and effort is Effort.USUAL)
+        if looks and (left := delete_orphans(table)).files:
+            known = known.plus(Compacted(), left, 0)
+            yield Done(deleted=left)
+        slowest = choose_cut(table.path, self.retention(name), self._readers(name)).waits_for
+        size = sum(file.size for file in stored_files(table.snapshot()))
+        found = replace(known, waits_for=slowest, trouble=None).sampled(size, time.time())
+        if found != read_maintained(self._home, name):
+            record_maintained(self._home, name, found)
+
+    def _steps_of(self, table: FencedTable, name: str, effort: Effort) -> Iterator[Done]:
+        between, staging = self._between(name), self._staging()
+        while can_compact(table.snapshot()):
+            groups = plan(stored_files(table.snapshot()), self._sizes)
+            done = [compact(table, group, staging, between) for group in groups[:1]]
+            if not done or not done[0].before:
+                break
+            yield Done(compacted=done[0])
+        retention = self.retention(name)
+        if retention.rows is not None and (rows := drop_rows(table, retention.rows)):
+            yield Done(rows_dropped=rows)
+        least = self._cut_at_least
+        if effort is Effort.WHOLE:
+            self._checkpoint(table)
+            least = 1
+        chosen = choose_cut(table.path, retention, self._readers(name))
+        if chosen.first >= versions(table.path).start + least:
+            yield Done(deleted=cut(table, chosen.first))
+
+    def _checkpoint(self, table: FencedTable) -> None:
+        """Write a checkpoint of a table that has changed much since the last one."""
+        version, last = table.snapshot().version(), max(checkpoints(table.path), default=0)
+        if version >= last + self._sizes.together and facts_at(table.path, version):
+            table.checkpoint()
+
+    def retention(self, name: str) -> Retention:
+        """Return how much of the past of a table is kept, as it is declared."""
+        dataset = self._graph.datasets.get(name.removesuffix(QUARANTINE))
+        kept = getattr(dataset, "keep_versions", None) or self._graph.keep_versions
+        rows = None
+        match dataset:
+            case Source() | Alert() if not name.endswith(QUARANTINE):
+                rows = dataset.keep
+            case Table() if name.endswith(QUARANTINE):
+                rows = dataset.keep_quarantined
+        return Retention(parse_duration(kept), parse_duration(rows) if rows else None)
+
+    def _table(self, name: str) -> FencedTable:
+        if name not in self._tables:
+            path = self._home.table(name)
+            self._tables[name] = FencedTable(path, name=name, epoch=self._lease.epoch)
+        return self._tables[name]
+
+    def _readers(self, name: str) -> list[TableReader]:
+        starting = [query.query.name for query in self.queries]
+        return list(readers_of(self._home, self._graph, name, starting))
+
+    def _between(self, name: str) -> Between:
+        """Return how a commit is made between two batches of the query that writes a table."""
+        writer = name.removesuffix(QUARANTINE)
+        for query in self.queries:
+            if query.query.name == writer and isinstance(query.running, StreamRun):
+                return query.running.before_next_batch
+        return at_once
+
+    def _staging(self) -> Path:
+        folder = self._home.maintenance / _STAGING
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+
+class BackgroundUpkeep:
+    """Maintenance beside the batches of a run."""
+
+    def __init__(
+        self,
+        upkeep: Upkeep,
+        home: Home,
+        *,
+        unasked: bool = True,
+        look_every_s: float = _LOOK_EVERY_S,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            upkeep: The work.
+            home: Where it is done.
+            unasked: Whether it is done without a request.
+            look_every_s: How often it is looked whether there is any.
+        """
+        self._upkeep, self._home, self._unasked = upkeep, home, unasked
+        self._look_every_s = look_every_s
+        self._requests = Requests(home)
+        self._halt = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Maintain from now on."""
+        self._thread = threading.Thread(target=self._work, daemon=True, name="maintenance")
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Maintain once, at the end of a run that was not maintained."""
+        if not self._unasked:
+            return
+        with suppress(MillstreamError):
+            for _ in self._upkeep.steps(Effort.QUICK):
+                continue
+
+    def close(self) -> None:
+        """Let the step that is under way finish, then stop."""
+        self._halt.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        # A later driver has the home, or it is gone: this driver is about to end, and says why.
+        with suppress(MillstreamError):
+            while not self._halt.wait(self._look_every_s):
+                match asked := self._requests.asked:
+                    case None:
+                        if self._unasked:
+                            self._paced(Effort.USUAL)
+                    case Request(act="maintain"):
+                        self._paced(Effort.WHOLE)
+                    case _:
+                        take_snapshot(self._home, self._upkeep.queries)
+                if asked is not None:
+                    self._requests.answer(asked)
+
+    def _paced(self, effort: Effort) -> None:
+        begun = time.monotonic()
+        for _ in self._upkeep.steps(effort):
+            if self._halt.wait(_REST * (time.monotonic() - begun)):
+                return
+            begun = time.monotonic()
+        self._halt.wait(_REST * (time.monotonic() - begun))
+
+
+def maintain(graph: Graph, lease: Lease) -> Mapping[str, Maintained]:
+    """Do all that is to be done to the tables of a home, while nothing else runs there."""
+    for _ in Upkeep(graph, lease).steps(Effort.WHOLE):
+        continue
+    return {name: read_maintained(lease.home, name) for name in lease.home.tables}
+
+
+def by_driver(home: Home, act: Literal["maintain", "snapshot"], *, wait_s: float) -> bool:
+    """Have the driver of a home do something; return whether there is one, and it is done.
+
+    Raises:
+        MAINTENANCE_WAITS: It has not answered in time.
+    """
+    if (holder := holder_of(home)) is None:
+        return False
+    requests = Requests(home)
+    request, until = requests.ask(act), time.monotonic() + wait_s
+    while not requests.is_answered(request):
+        if holder_of(home) is None:
+            return False
+        if time.monotonic() > until:
+            raise fault("MAINTENANCE_WAITS", pid=holder.pid, waited=f"{wait_s:g} s")
+        time.sleep(_ANSWER_EVERY_S)
+    return True
