@@ -8,6 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,12 @@ from bench.memory import processor_s
 from millstream.run.recorder import Recorder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
+
+    Beside = Callable[[Path], AbstractContextManager[object]]
+    """What goes on beside a run, given its home."""
 
 HERE = Path(__file__).parent
 ROWS, FILES, ROUNDS = 1_000, 30, 3
@@ -49,24 +55,25 @@ class Cost:
     processor_s: float
 
 
-def cost(folder: Path, home: Path) -> Cost:
+def cost(folder: Path, home: Path, rows: int = ROWS, beside: Beside = nullcontext) -> Cost:
     """Land each file as a batch of its own."""
     running = app_of(folder).open({"home": home, "once": True, "fail_fast": True})
-    began, used = time.monotonic(), processor_s(os.getpid())
-    running.serve()
-    took, used = time.monotonic() - began, processor_s(os.getpid()) - used
+    with beside(home):
+        began, used = time.monotonic(), processor_s(os.getpid())
+        running.serve()
+        took, used = time.monotonic() - began, processor_s(os.getpid()) - used
     running.raise_if_stopped_for_good()
-    return Cost(ROWS * FILES / took, used)
+    return Cost(rows * FILES / took, used)
 
 
-def cost_without(folder: Path, home: Path) -> Cost:
+def cost_without(folder: Path, home: Path, rows: int = ROWS) -> Cost:
     """The same, with nothing recorded."""
     with (
         patch.object(Recorder, "begin", lambda *_: None),
         patch.object(Recorder, "on_commit", lambda *_: None),
         patch.object(Recorder, "end", lambda *_: None),
     ):
-        return cost(folder, home)
+        return cost(folder, home, rows)
 
 
 def main() -> None:

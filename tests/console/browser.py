@@ -80,11 +80,11 @@ def running_console(folder: Path, *words: str) -> Iterator[RunningConsole]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start the machine's own browser."""
+def chromium(command: Path | None = None) -> Iterator[Browser]:
+    """Start the machine's own browser, or a command that starts one."""
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    found = command or shutil.which("chromium") or shutil.which("chromium-browser")
     assert found, "the tests need chromium: `make services`, or pytest --no-services"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=[*FLAGS])
