@@ -63,8 +63,8 @@ class RunOptions(TypedDict, total=False):
     once: bool
     """Stop when nothing is left."""
     trigger: str
-    select: Sequence[str]
-    exclude: Sequence[str]
+    select: str | Sequence[str]
+    exclude: str | Sequence[str]
     takeover: bool
     fail_fast: bool
     maintain: bool

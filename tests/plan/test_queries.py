@@ -45,6 +45,7 @@ def test_a_plan_has_one_query_per_landing_and_table_and_none_per_view_or_live_so
 )
 def test_selection_follows_dbt(selector: str, names: set[str]) -> None:
     assert {query.name for query in plan(SHOP, SHOP.select([selector]))} == names
+    assert SHOP.select(selector) == SHOP.select([selector])
 
 
 def test_what_is_excluded_is_left_out_at_last() -> None:

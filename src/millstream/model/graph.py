@@ -147,11 +147,11 @@ class Graph:
         return _within(steps, name, self.readers)
 
     def select(
-        self, selectors: Sequence[str] | None, exclude: Sequence[str] | None = None
+        self, selectors: str | Sequence[str] | None, exclude: str | Sequence[str] | None = None
     ) -> frozenset[str]:
         """Names chosen by dbt's syntax: `name`, `+name` with what it reads, `name+` with readers.
 
-        A number says how many steps: `2+name`, `name+1`. Selectors in one text are parted by
+        A number says how many steps: `2+name`, `name+1`. Selectors in one text are separated by
         spaces. Without any, everything is chosen; what is excluded is left out at last.
 
         Raises:
@@ -161,12 +161,12 @@ class Graph:
         chosen = self._named(selectors, "--select") if selectors else frozenset(self.datasets)
         left = chosen - self._named(exclude or (), "--exclude")
         if exclude and not left:
-            raise fault("NOTHING_SELECTED", excluded=" ".join(exclude))
+            raise fault("NOTHING_SELECTED", excluded=" ".join(_selectors(exclude)))
         return left
 
-    def _named(self, selectors: Iterable[str], option: str) -> frozenset[str]:
+    def _named(self, selectors: str | Iterable[str], option: str) -> frozenset[str]:
         chosen: set[str] = set()
-        for selector in " ".join(selectors).split():
+        for selector in _selectors(selectors):
             match = _SELECTOR.fullmatch(selector)
             if match is None or match[3] not in self.datasets:
                 declared = tuple(self.datasets)
@@ -188,6 +188,10 @@ class Graph:
         return TopologicalSorter(
             {d.name: [r for r in d.reads if r in datasets] for d in datasets.values()}
         )
+
+
+def _selectors(given: str | Iterable[str]) -> list[str]:
+    return (given if isinstance(given, str) else " ".join(given)).split()
 
 
 def _within(
