@@ -47,6 +47,10 @@ def in_columns(rows: DataFrame, function: Callable[..., Any]) -> DataFrame:
     return ms.add_columns(rows, function, "n BIGINT")
 
 
+def in_tolerant_columns(rows: DataFrame, function: Callable[..., Any]) -> DataFrame:
+    return ms.add_columns(rows, function, "n BIGINT", on_error="quarantine")
+
+
 def in_state(rows: DataFrame, function: Callable[..., Any]) -> DataFrame:
     @ms.stateful(key="id", state="n BIGINT", emits="id BIGINT", order="arrival")
     def kept(id: int, rows: Any, state: Any, timer: ms.Timer) -> Iterator[tuple[int]]:  # noqa: A002
@@ -93,7 +97,7 @@ def test_a_worker_that_crashes_is_reported_with_what_it_left(
     assert "a Python worker crashed: Segmentation fault;" in error.what
 
 
-@pytest.mark.parametrize("way", [in_udf, in_columns])
+@pytest.mark.parametrize("way", [in_udf, in_tolerant_columns, in_state])
 def test_a_module_that_workers_lack_is_named_and_not_tried_again(
     way: Callable[..., DataFrame], spark: SparkSession, tmp_path: Path
 ) -> None:

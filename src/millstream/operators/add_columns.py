@@ -156,6 +156,8 @@ class _Compute:
 
         try:
             return act(value)
+        except ModuleNotFoundError:
+            raise  # it is not the row's fault
         except Exception as error:
             if not self.tolerates:
                 raise
