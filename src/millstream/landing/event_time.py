@@ -18,7 +18,7 @@ from millstream.model.schema import Atom, Struct
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import Column as SparkColumn, SparkSession
 
     from millstream.model.schema import Schema, Type
 
@@ -71,6 +71,14 @@ def in_spark(expression: str, right: SparkColumn) -> SparkColumn:
     guarded: Any = F.when(right, F.expr(expression))
     tried = getattr(jvm, f"{_EXPRESSIONS}.TryEval")(convert.expression(guarded._jc))
     return Column(convert.column(tried))
+
+
+def columns_read(expression: str, schema: Schema, spark: SparkSession) -> list[str]:
+    """Return the columns of a record that an expression reads."""
+    records: Any = spark.createDataFrame([], schema.with_nulls().to_ddl()).selectExpr(expression)
+    read = records._jdf.queryExecution().analyzed().references().toSeq()
+    names = {read.apply(number).name() for number in range(read.size())}
+    return [name for name in schema.names if name in names]
 
 
 def within_years(column: Any) -> Any:

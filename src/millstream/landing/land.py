@@ -12,6 +12,7 @@ from millstream.lake.enforce import TableShape
 from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+from millstream.landing.carried import CARRIED, pack, unpack
 from millstream.landing.decode import (
     BENT,
     BLANK,
@@ -20,7 +21,7 @@ from millstream.landing.decode import (
     decoded_schema,
     decoder,
 )
-from millstream.landing.event_time import in_arrow, in_spark
+from millstream.landing.event_time import columns_read, in_arrow, in_spark
 from millstream.landing.idle import Idle, in_microseconds
 from millstream.landing.verdict import Moment, Rule, as_decoded, judge, numbered
 from millstream.model.dataset import VERDICTS
@@ -30,7 +31,7 @@ from millstream.operators.columns import quoted
 from millstream.spark.arrow import map_in_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -208,16 +209,22 @@ class Landing:
         if (expression := source.event_time_from) is not None:
             compute = in_arrow(expression, self.records)
             if compute is None:
-                rows = map_in_arrow(raw, decode, decoded_schema(self.records, self._bent))
+                read = [*columns_read(expression, self.records, raw.sparkSession), "_reason"]
+                names = decoded_names(self.schema, self._bent)
+                rows = map_in_arrow(raw, lambda bs: pack(decode(bs), read), self._carried(read))
                 rows = rows.withColumn(*self._computed(F.col("_reason").isNull()))
-                return rows.select(*decoded_names(self.schema, self._bent)), lambda bs: judge(
-                    bs, rule, moment
-                )
+                return rows, lambda bs: judge(unpack(bs, names), rule, moment)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return judge(decode(batches), rule, moment, compute)
 
         return raw, work
+
+    def _carried(self, read: Sequence[str]) -> str:
+        """The columns of decoded rows that Spark reads, and the one with the others, as DDL."""
+        fields = {field.name: field for field in (*self.records.fields, *_MARKS)}
+        passed = (*(fields[name] for name in read), Field(CARRIED, Atom.BINARY))
+        return Schema(passed).with_nulls().to_ddl()
 
     def _computed(self, right: Column) -> tuple[str, Column]:
         """The column of the event time, where a condition is true, and its name."""

@@ -13,7 +13,7 @@ from millstream.landing.decode.csv_reader import CsvReader
 from millstream.landing.decode.line import BLANK, NO_RECORD, LineCount, line_numbers
 from millstream.landing.decode.part import RecordPart, is_blank, text_fault
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import Atom, Field, Schema, quoted_name
+from millstream.model.schema import Atom, Field, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,9 +45,8 @@ def decoded_schema(schema: Schema, extra: Iterable[Field] = ()) -> str:
 
 
 def decoded_names(schema: Schema, extra: Iterable[Field] = ()) -> tuple[str, ...]:
-    """List the columns of decoded rows, in order; quoted as Spark wants them."""
-    names = (field.name for field in (*schema.fields, *_RAW, *_PLACE, *extra))
-    return tuple(map(quoted_name, names))
+    """List the columns of decoded rows, in order."""
+    return tuple(field.name for field in (*schema.fields, *_RAW, *_PLACE, *extra))
 
 
 class Partition:
