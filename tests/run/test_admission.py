@@ -98,7 +98,8 @@ def test_a_restarted_query_goes_on_in_whole_batches(
 def test_a_batch_that_takes_longer_than_its_target_is_followed_by_smaller_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "_FIRST", {"rows": 18, "bytes": 1})
+    of_core = 18 // spark.sparkContext.defaultParallelism
+    monkeypatch.setattr(admission, "_FIRST", {"rows": of_core, "bytes": 1})
     app, _ = landed(tmp_path, "1 ms")
     run(app, tmp_path, select=["clean"])
 

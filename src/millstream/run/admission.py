@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Connector
     from millstream.spark.admission import Limit, Unit
 
-_FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 16 << 20}
-"""What a first batch reads, of which it is not known how long it takes."""
+_FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 128 << 20}
+"""What a first batch reads for each core, since it is not known how long it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class _Read:
 class Admission:
     """What the batches of one query may read, set before each of them is planned."""
 
-    def __init__(self, bound: BatchBound, log: CheckpointLog) -> None:
-        self._bound, self._log = bound, log
+    def __init__(self, bound: BatchBound, log: CheckpointLog, *, cores: int) -> None:
+        self._bound, self._log, self._cores = bound, log, cores
         self._first_limits: set[str] = set()
         self._paces: dict[int, Pace] = {}
         self._running: tuple[StreamingQuery, Admitted, dict[int, Unit]] | None = None
@@ -92,7 +92,7 @@ class Admission:
         return bool(self._bound.target or self._bound.rows)
 
     def _first(self, unit: Unit) -> int:
-        return self._bound.rows or _FIRST[unit]
+        return self._bound.rows or _FIRST[unit] * self._cores
 
     def _limit(
         self, admitted: Admitted, number: int, unit: Unit, read: _Read, seconds: float

@@ -155,7 +155,7 @@ class Opening:
         sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self.landings[source.name] = sink
         options = replace(self._options(source.name, "append"), files=self._files(source, log))
-        admission = Admission(BatchBound.parse(self._graph.batch_of(source)), log)
+        admission = self._admission(source, log)
         options = replace(options, admission=admission)
         raw = Streams(self._spark, self._orders, bounds=admission).raw(source)
         return StreamRun(raw, sink, log, options)
@@ -204,8 +204,12 @@ class Opening:
 
     def _streams(self, query: Query, log: CheckpointLog) -> tuple[Streams, Admission]:
         """Return the inputs of a query, and what bounds how much each batch reads of them."""
-        admission = Admission(BatchBound.parse(self._graph.batch_of(query.dataset)), log)
+        admission = self._admission(query.dataset, log)
         return Streams(self._spark, self._orders, self.trigger(query), admission), admission
+
+    def _admission(self, dataset: Source | Table | Serve, log: CheckpointLog) -> Admission:
+        bound = BatchBound.parse(self._graph.batch_of(dataset))
+        return Admission(bound, log, cores=self._spark.sparkContext.defaultParallelism)
 
     @property
     def _stored(self) -> Snapshots:

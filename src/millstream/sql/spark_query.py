@@ -32,7 +32,7 @@ _CONFINED = {
 
 _ENDED_WITHOUT_MEMORY = 52
 """Spark's exit code after an OutOfMemoryError."""
-_ENDS_WITHIN_S = 1.0
+_ENDS_WITHIN_S = 15.0
 _OUT_OF_MEMORY = re.compile(r"OutOfMemory|spark\.driver\.maxResultSize|CANNOT_ACQUIRE_MEMORY")
 
 
