@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -142,6 +143,26 @@ def test_text_that_is_not_unicode_is_written_all_the_same(tmp_path: Path) -> Non
 
     assert history.batches("orders") == (strange,)
     assert [e.detail for e in history.events()] == ["a?"]
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_writers_that_begin_a_history_at_once_share_it(number: int, tmp_path: Path) -> None:
+    path, reported, start = tmp_path / "history.db", list[Event](), threading.Barrier(4)
+
+    def write(kind: str) -> None:
+        with HistoryWriter(path, reported.append) as writer:
+            start.wait()
+            assert writer.write([event(kind)])
+
+    threads = [threading.Thread(target=write, args=(str(n),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert reported == []
+    assert sorted(e.kind for e in History.read_only(path).events()) == ["0", "1", "2", "3"]
+    assert [file.name for file in tmp_path.iterdir() if file.is_dir()] == []
 
 
 def test_a_run_that_ends_replaces_the_one_that_began(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 FORMAT = 1
 """Raised when earlier versions cannot read what this one writes; such a file is set aside."""
@@ -51,6 +51,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         OSError: Its folder cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        _make(path)
     connection = sqlite3.connect(
         path, timeout=_LOCKED_FOR_S, isolation_level=None, check_same_thread=False
     )
@@ -115,18 +117,19 @@ def is_damage(error: sqlite3.Error) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+def _make(path: Path) -> None:
+    """Make an empty history, unless another process is quicker: nobody sees one half made."""
+    with TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(f"{_TABLES}; PRAGMA user_version={FORMAT}")
+        with suppress(FileExistsError):
+            os.link(made, path)
+
+
 def _make_ready(connection: sqlite3.Connection) -> None:
-    found = _format_of(connection)
-    if found == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        # Another process may have made them meanwhile.
-        if _format_of(connection) == 0:
-            for statement in _TABLES.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={FORMAT}")
-        connection.execute("COMMIT")
-    elif found != FORMAT:
+    if (found := _format_of(connection)) != FORMAT:
         raise DamagedHistoryError(_other_format(found))
     # After a power cut the last batches may be missing, and the file is whole.
     connection.execute("PRAGMA synchronous=NORMAL")
