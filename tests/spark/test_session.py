@@ -170,23 +170,26 @@ def test_a_foreign_session_is_for_the_user_to_stop() -> None:
     )
 
 
-def test_what_is_started_as_ctrl_c_comes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_started_as_a_signal_comes_is_ended(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = []
 
     class Interrupted(subprocess.Popen[bytes]):
         def __init__(self, *command: Any, **options: Any) -> None:
             super().__init__(*command, **options)
             started.append(self.pid)
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     launcher = type("launcher", (), {"Popen": None})
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), spark_session._ended_if_interrupted(launcher):
             launcher.Popen(["sleep", "60"], start_new_session=True)  # type: ignore[attr-defined]
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
 
     [pid] = started
     assert not Path(f"/proc/{pid}").exists()

@@ -193,23 +193,25 @@ def log_of_jvm(otherwise: Path) -> str:
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Delay Ctrl-C: in the middle of a start, nothing would end what was started."""
+    """Delay Ctrl-C and SIGTERM: in the middle of a start, nothing would end what was started."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     pending: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pending.append(number))
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, lambda number, _: pending.append(number)) for each in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
         if pending:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(pending[0])
 
 
 @contextmanager
 def _ended_if_interrupted(launcher: Any) -> Iterator[None]:
-    """Kill the JVM if Ctrl-C comes while it starts: it would wait for us for ever."""
+    """Kill the JVM if a signal ends its start: it would wait for us for ever."""
     launched: list[subprocess.Popen[bytes]] = []
 
     def launch(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
