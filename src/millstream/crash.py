@@ -49,6 +49,12 @@ MAINTENANCE_POINTS = {
 }
 """Points that maintenance reaches, beside the batches."""
 
+VECTOR_POINTS = {
+    "vectors_enabled": "rows of the table are deleted where they are; no batch has done it yet",
+    "deletions_written": "the deletions of the batch are written to a file; no commit names it",
+}
+"""Points of update tables whose rows are deleted where they are."""
+
 OF_STORES = ("store_written", "store_commit")
 """Points that only a query into stores reaches."""
 
@@ -78,7 +84,7 @@ def armed(home: Path, act: Act) -> Iterator[None]:
 
 def check_point(point: str) -> None:
     """Refuse the name of a point that does not exist."""
-    known = (*POINTS, *DELIVERY_POINTS, *MAINTENANCE_POINTS)
+    known = (*POINTS, *DELIVERY_POINTS, *MAINTENANCE_POINTS, *VECTOR_POINTS)
     if point not in known:
         raise fault(
             "UNKNOWN_CRASH_POINT", point=point, nearest=closest(point, known), known=listed(known)

@@ -361,11 +361,11 @@ def test_a_table_with_what_only_spark_reads_is_refused(tmp_path: Path) -> None:
     DeltaTable.create(str(home.table("u")), pa.schema([("a", pa.int32())]))
     log = home.table("u") / "_delta_log" / f"{0:020d}.json"
     protocol = '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,'
-    protocol += '"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]}}\n'
+    protocol += '"readerFeatures":["columnMapping"],"writerFeatures":["columnMapping"]}}\n'
     kept = [line for line in log.read_text().splitlines() if '"protocol"' not in line]
     log.write_text(protocol + "\n".join(kept) + "\n")
 
-    with raises("TABLE_NOT_TRANSLATED", match="deletionVectors"):
+    with raises("TABLE_NOT_TRANSLATED", match="columnMapping"):
         query(home, "SELECT * FROM u")
 
 

@@ -83,7 +83,7 @@ def _after(content: _Content, actions: Iterable[Mapping[str, Any]]) -> _Content:
         protocol = action.get("protocol", protocol)
         for kind, sign in ("add", 1), ("remove", -1):
             if file := action.get(kind):
-                if file.get("deletionVector") is not None or file.get("size") is None:
+                if file.get("size") is None:
                     raise _IncompleteLogError
                 size += sign * file["size"]
                 files += sign

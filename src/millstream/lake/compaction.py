@@ -17,15 +17,18 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from millstream.lake.files import DataFile
-from millstream.lake.stored import is_safe, name_of, stored_files
+from millstream.lake.log import FEATURE
+from millstream.lake.rows import fitted, live_rows, plain_schema
+from millstream.lake.stored import is_safe, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from deltalake import DeltaTable
 
+    from millstream.lake.deletion_vector import Positions
     from millstream.lake.delta import FencedTable
     from millstream.lake.stored import StoredFile
 
@@ -50,6 +53,10 @@ class FileSizes:
     """Bytes that a file has at most, if one batch has not more."""
     together: int = 16
     """How many files next to each other, all of them small, become one."""
+    most_deleted: float = 0.2
+    """Which share of the rows of a file may be deleted where they are, before it is rewritten."""
+    merged: int = 64 << 20
+    """Bytes of an update table from which on a batch no longer rewrites what it changes."""
 
     @property
     def tiers(self) -> tuple[int, ...]:
@@ -87,12 +94,14 @@ def plan(files: Sequence[StoredFile], sizes: FileSizes = SIZES) -> tuple[Group, 
             if chosen:
                 found += chosen
                 break
+        taken = {file.path for group in found for file in group}
+        found += [(f,) for f in of_partition if _is_worn(f, sizes) and f.path not in taken]
     return tuple(sorted(found, key=lambda group: sum(file.size for file in group)))
 
 
 def can_compact(table: DeltaTable) -> bool:
     """Return whether the files of a table are all that it consists of."""
-    return not ({*(table.protocol().reader_features or ())} - {"timestampNtz"})
+    return not ({*(table.protocol().reader_features or ())} - {"timestampNtz", FEATURE})
 
 
 def compact(
@@ -107,9 +116,17 @@ def compact(
         between: Calls a function at a moment when it delays no batch.
     """
     name = name_of(group, table.epoch)
-    files = _at_lowest_priority(lambda: rewritten(table.path, group, staging))
+    left_out = table.deleted(group)
+
+    def write() -> tuple[DataFile, ...]:
+        files = rewritten(table.path, group, staging, deleted=left_out)
+        for file in files:
+            table.index(name, file)
+        return files
+
+    files = _at_lowest_priority(write)
     written = dict.fromkeys([name], files[0]) if files else {}
-    if not between(lambda: table.rewrite(group, written)):
+    if not between(lambda: table.rewrite(group, written, left_out)):
         for file in files:
             file.path.unlink(missing_ok=True)
         return Compacted()
@@ -119,7 +136,7 @@ def compact(
 def compact_all(table: FencedTable, staging: Path, sizes: FileSizes = SIZES) -> Compacted:
     """Compact until nothing is small any more."""
     done = Compacted()
-    while groups := plan(stored_files(table.snapshot()), sizes):
+    while groups := plan(table.stored(), sizes):
         before = done
         for group in groups:
             done = done.plus(compact(table, group, staging))
@@ -129,7 +146,11 @@ def compact_all(table: FencedTable, staging: Path, sizes: FileSizes = SIZES) -> 
 
 
 def rewritten(
-    table: Path, group: Group, staging: Path, keep: Keep = lambda rows: rows
+    table: Path,
+    group: Group,
+    staging: Path,
+    keep: Keep = lambda rows: rows,
+    deleted: Mapping[str, Positions] | None = None,
 ) -> tuple[DataFile, ...]:
     """Write the rows of files, in their order, into one file of a folder; none if no row is left.
 
@@ -138,6 +159,7 @@ def rewritten(
         group: The files; all of one partition.
         staging: An existing folder.
         keep: Returns the rows of a batch that are written.
+        deleted: By the paths of files, positions of rows that are left out.
     """
     # Slow to import, and a look at a table needs none of it.
     import pyarrow as pa
@@ -145,14 +167,13 @@ def rewritten(
 
     from millstream.lake.parquet import PartFile
 
-    paths = [table / file.path for file in group]
-    schema = pa.unify_schemas([pq.read_schema(path) for path in paths])
-    schema = schema.remove_metadata()
+    paths = {table / file.path: (deleted or {}).get(file.path) for file in group}
+    schema = pa.unify_schemas([plain_schema(pq.read_schema(path)) for path in paths])
     part, rows = PartFile(staging, json.dumps(dict(group[0].partition))), 0
-    for path in paths:
+    for path, gone in paths.items():
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
-                kept = keep(_with_columns(batch, schema))
+            for batch in live_rows(file.iter_batches(_ROWS_AT_ONCE, use_threads=False), gone):
+                kept = keep(fitted(batch, schema))
                 rows += kept.num_rows
                 part.add(kept)
     if not rows:
@@ -197,13 +218,5 @@ def _cut(files: list[StoredFile], target: int) -> Iterator[Group]:
     yield tuple(files[begin:])
 
 
-def _with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _is_worn(file: StoredFile, sizes: FileSizes) -> bool:
+    return is_safe(file) and 0 < file.deleted >= sizes.most_deleted * file.rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
+from millstream.lake.rows import kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ class OwnRows:
             own = compute.and_(own, compute.fill_null(equal, False))  # noqa: FBT003
         if _RAW in rows.schema.names:
             own = compute.or_(own, self._in_raw(rows.column(_RAW)))
-        return _without(rows, own.to_pylist())
+        return kept_rows(rows, [not is_own for is_own in own.to_pylist()])
 
     def _in_raw(self, raw: Any) -> Any:
         import pyarrow as pa
@@ -80,21 +80,6 @@ class OwnRows:
         return pa.array(
             [text is not None and all(w.search(text) for w in wanted) for text in texts]
         )
-
-
-def _without(rows: pa.RecordBatch, left_out: list[bool]) -> pa.RecordBatch:
-    """Leave rows out, of any type: Arrow filters no views, as which delta-rs writes texts."""
-    import pyarrow as pa
-
-    arrow: Any = pa
-    kept: list[pa.RecordBatch] = []
-    start = 0
-    for is_out, run in groupby(left_out):
-        length = len(list(run))
-        if not is_out:
-            kept.append(rows.slice(start, length))
-        start += length
-    return arrow.concat_batches(kept) if kept else rows.slice(0, 0)
 
 
 def _equal(column: Any, value: str) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from deltalake import (
@@ -26,6 +26,7 @@ from deltalake.transaction import RemoveAction
 
 from millstream.crash import reach
 from millstream.lake.checksum import write_checksum
+from millstream.lake.commit import write_commit
 from millstream.lake.durable import sync_file, sync_folder
 from millstream.lake.fence import (
     Claim,
@@ -39,6 +40,8 @@ from millstream.lake.fence import (
 from millstream.lake.log import (
     EPOCH,
     FACTS,
+    FEATURE,
+    KEY,
     QUERY,
     Facts,
     checkpoint_path,
@@ -46,6 +49,7 @@ from millstream.lake.log import (
     facts_of,
     files_written,
 )
+from millstream.lake.stored import stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,8 +57,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from millstream.lake.deletion_vector import Positions
     from millstream.lake.files import DataFile
     from millstream.lake.stored import StoredFile
+    from millstream.lake.vectors import Vectors
 
     Look = Callable[[], Mapping[str, str] | None]
     """Looks at a table as it is now: returns what a commit on top of it records besides its facts,
@@ -208,12 +214,77 @@ class FencedTable:
         self._table.update_incremental()
         self._look()
 
-    def rewrite(self, gone: Sequence[StoredFile], files: Mapping[str, DataFile]) -> bool:
+    @cached_property
+    def _vectors(self) -> Vectors:
+        # Slow to import, and few tables need it.
+        from millstream.lake.vectors import Vectors
+
+        return Vectors(self.path)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows of the table may be deleted where they are."""
+        return FEATURE in (self._table.protocol().reader_features or ())
+
+    @property
+    def prepared_key(self) -> tuple[str, ...] | None:
+        """The key for which rows are deleted where they are; None if batches are merged."""
+        key = self._table.metadata().configuration.get(KEY) if self.has_vectors else None
+        return None if key is None else tuple(json.loads(key))
+
+    def stored(self) -> tuple[StoredFile, ...]:
+        """List the files as they are now, with how many rows of each are deleted."""
+        files = stored_files(self.snapshot())
+        if not self.has_vectors:
+            return files
+        deleted = self._vectors.files(self.version).counts()
+        return tuple(replace(file, deleted=deleted.get(file.path, 0)) for file in files)
+
+    def deleted(self, files: Sequence[StoredFile]) -> Mapping[str, Positions]:
+        """Return the positions of deleted rows, by the paths of files."""
+        if not self.has_vectors:
+            return {}
+        live = self._vectors.files(self.version)
+        return {file.path: live.deleted(file.path) for file in files if file.path in live.adds}
+
+    def index(self, name: str, file: DataFile) -> None:
+        """Make the index of a file that is about to be in the table by a name."""
+        if self.prepared_key is not None:
+            self._vectors.index(self.version).make(file.path, name)
+
+    def can_delete_in_place(self, key: Sequence[str]) -> bool:
+        """Return whether rows can be deleted where they are, and are not yet, for a key."""
+        if self.prepared_key == tuple(key):
+            return False
+        return self._vectors.can_prepare(self.version, key)
+
+    def prepare(self, key: Sequence[str]) -> None:
+        """Make what `delete_in_place` needs, so that no batch waits for it."""
+        self._vectors.prepare(self.version, key)
+
+    def delete_in_place(self, key: Sequence[str]) -> None:
+        """Have batches delete rows of a key where they are, from now on: readers must know how."""
+
+        def act(properties: CommitProperties) -> None:
+            actions = self._vectors.enabled(self.version, key)
+            write_commit(self.path, self.version + 1, "SET TBLPROPERTIES", actions, properties)
+
+        self._commit(act, None, self._look)
+        reach("vectors_enabled", self._home, self.name)
+
+    def rewrite(
+        self,
+        gone: Sequence[StoredFile],
+        files: Mapping[str, DataFile],
+        left_out: Mapping[str, Positions] | None = None,
+    ) -> bool:
         """Put files in the place of others, in one commit that brings no row to any reader.
 
         Args:
             gone: What is replaced.
             files: By their new names; taken from where they are.
+            left_out: Which deleted rows of what is replaced are not in them. What was deleted
+                after that is deleted in the new file.
 
         Returns:
             Whether it is done; False if some of the files were replaced already.
@@ -238,7 +309,12 @@ class FencedTable:
 
         def act(properties: CommitProperties) -> None:
             nonlocal is_done
-            self._write([*added, *removed], "append", properties)
+            if self.has_vectors:
+                seen = {file.path: (left_out or {}).get(file.path) for file in gone}
+                actions = self._vectors.replaced(self.version, seen, added)
+                write_commit(self.path, self.version + 1, "OPTIMIZE", actions, properties)
+            else:
+                self._write([*added, *removed], "append", properties)
             is_done = True
 
         self._commit(act, None, look)
@@ -279,6 +355,9 @@ class FencedTable:
             return
         if not look and not self._must_write(facts):
             return
+        if tuple(key) == self.prepared_key and self._have_all_columns(files):
+            self._upsert_in_place(files, facts, gone, look)
+            return
         names = map(_in_quotes, key)
         same = " AND ".join(f"(new.{name} IS NOT DISTINCT FROM old.{name})" for name in names)
 
@@ -302,6 +381,29 @@ class FencedTable:
             merger.execute()
 
         self._commit_batch(merge, facts, look)
+
+    def _upsert_in_place(
+        self,
+        files: Sequence[DataFile],
+        facts: Facts,
+        gone: pa.Table | None,
+        look: Look | None,
+    ) -> None:
+        self._table.update_incremental()
+        keys = self._vectors.keys(self.version, files, gone)
+        added = self._move(files, facts)
+
+        def act(properties: CommitProperties) -> None:
+            actions = self._vectors.upserted(self.version, added, keys)
+            reach("deletions_written", self._home, self.name, facts.batch)
+            write_commit(self.path, self.version + 1, "MERGE", actions, properties)
+
+        self._commit_batch(act, facts, look)
+
+    def _have_all_columns(self, files: Sequence[DataFile]) -> bool:
+        """Whether rows replace those of their keys as a whole; a merge keeps other columns."""
+        names = {field.name for field in self._table.schema().fields}
+        return all(names <= {*file.metadata.schema.to_arrow_schema().names} for file in files)
 
     def _changes(
         self, files: Sequence[DataFile], gone: pa.Table | None

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from millstream.crash import reach
 from millstream.lake.durable import sync_folder
 from millstream.lake.log import (
+    FEATURE,
     checkpoints,
     commit_path,
     facts_at,
@@ -24,7 +25,7 @@ from millstream.lake.log import (
     files_written,
     versions,
 )
-from millstream.lake.stored import stored_files
+from millstream.lake.stored import INDEX_FOLDER, indexed_file, stored_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -113,7 +114,11 @@ def cut(table: FencedTable, first: int) -> Deleted:
         _delete(log, version, ("json", "crc") if version == 0 else ("checkpoint.parquet",))
     sync_folder(log)
     reach("history_closed", home, table.name)
-    deleted = delete_files(file for file in gone if file not in needed)
+    deleted = delete_files(
+        chain.from_iterable(
+            (file, *_indexes(path, file.name)) for file in gone if file not in needed
+        )
+    )
     reach("old_files_deleted", home, table.name)
     for version in range(there.start, first):
         _delete(log, version, _ENDINGS)
@@ -130,7 +135,12 @@ def delete_orphans(table: FencedTable, older_than: timedelta = timedelta(days=1)
     if there and there.start in (0, *checkpoints(path)):
         known |= {*_active(path, there.start)}
     before_s = (datetime.now(UTC) - older_than).timestamp()
-    found = (f for f in path.rglob("*.parquet") if "_delta_log" not in f.parts)
+    found = (
+        *(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts),
+        *path.glob("deletion_vector_*.bin"),
+        *(file for file in _indexes(path, "*") if path / indexed_file(file) not in known),
+        *(path / "_delta_log").glob(".*.draft"),
+    )
     # The batch that is being committed has its files here already.
     mine = f"-{table.epoch}-"
     return delete_files(
@@ -169,7 +179,12 @@ def _whole_version(table: Path, limit: int) -> int:
 
 
 def _active(table: Path, version: int) -> Sequence[Path]:
-    actions: Any = DeltaTable(str(table), version=version).file_uris()
+    opened = DeltaTable(str(table), version=version)
+    if FEATURE in (opened.protocol().reader_features or ()):
+        from millstream.lake.live_files import LiveFiles
+
+        return [*LiveFiles.at(table, version).paths()]
+    actions: Any = opened.file_uris()
     return [table / uri.removeprefix(f"{table}/") for uri in actions]
 
 
@@ -180,6 +195,10 @@ def _brought(table: Path, numbers: range) -> Iterable[Path]:
 def _changes(table: Path, version: int) -> Iterable[Path]:
     folder = table / "_change_data"
     return (file for file in files_written(table, version) if folder in file.parents)
+
+
+def _indexes(table: Path, name: str) -> Iterable[Path]:
+    return (table / INDEX_FOLDER).glob(f"{name}.*")
 
 
 def _delete(log: Path, version: int, endings: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ import re
 import zlib
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,13 +17,17 @@ from millstream.lake.fence import Fence
 from millstream.lake.frontier import latest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from millstream.lake.frontier import Publication
 
 EPOCH = "millstream.epoch"
 FACTS = "millstream"
+FEATURE = "deletionVectors"
+"""What a table asks of its readers if rows are deleted where they are."""
+KEY = "millstream.key"
+"""The property of a table whose batches delete rows where they are: its key columns, as JSON."""
 QUERY = "millstream."
 """What the transaction id of a batch begins with; the id of its query follows."""
 
@@ -167,14 +172,15 @@ def files_added(table: Path, version: int) -> tuple[Path, ...] | None:
 
 
 def files_written(table: Path, version: int) -> tuple[Path, ...]:
-    """Name all files that a version brought, those of the change feed too."""
+    """Name all files that a version brought, those of the change feed and of deletions too."""
     brought = (*actions(table, version, "add"), *actions(table, version, "cdc"))
-    return tuple(table / unquote(action["path"]) for action in brought)
+    return tuple(chain.from_iterable(_files_of(table, action) for action in brought))
 
 
 def files_removed(table: Path, version: int) -> tuple[Path, ...]:
-    """Name the files that a version no longer has."""
-    return tuple(table / unquote(gone["path"]) for gone in actions(table, version, "remove"))
+    """Name the files that a version removed; it may have added one again, with more deletions."""
+    gone = actions(table, version, "remove")
+    return tuple(chain.from_iterable(_files_of(table, action) for action in gone))
 
 
 def facts_at(table: Path, version: int) -> Facts | None:
@@ -211,10 +217,22 @@ def actions(table: Path, version: int, kind: str) -> Iterator[dict[str, Any]]:
     Raises:
         FileNotFoundError: There is no such commit.
     """
+    return (action for _, action in actions_of(table, version, [kind]))
+
+
+def actions_of(
+    table: Path, version: int, kinds: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read the actions of some kinds of a version, each with its kind.
+
+    Raises:
+        FileNotFoundError: There is no such commit.
+    """
     for line in commit_path(table, version).read_text().split("\n"):
         # The lines of files are long and many: others are not parsed.
-        if f'"{kind}"' in line[:_KIND_WITHIN]:
-            yield json.loads(line)[kind]
+        for kind in kinds:
+            if f'"{kind}"' in line[:_KIND_WITHIN]:
+                yield kind, json.loads(line)[kind]
 
 
 def versions(table: Path) -> range:
@@ -223,6 +241,17 @@ def versions(table: Path) -> range:
     names = (file.name for file in log.iterdir()) if log.exists() else ()
     found = [int(name[:-5]) for name in names if _COMMIT.fullmatch(name)]
     return range(min(found), max(found) + 1) if found else range(0)
+
+
+def _files_of(table: Path, action: Mapping[str, Any]) -> Iterator[Path]:
+    yield table / unquote(action["path"])
+    if described := action.get("deletionVector"):
+        # Slow to import, and few tables need it.
+        from millstream.lake.deletion_vector import Vector
+
+        vector = Vector.from_log(described)
+        if vector and (file := vector.file(table)):
+            yield file
 
 
 def _read(file: Path) -> Commit:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from deltalake import DeltaTable
 
 _BATCH = re.compile(r"batch-(\d+)-.*\.parquet")
 _BATCHES = re.compile(r"batches-(\d+)-(\d+)-.*\.parquet")
+INDEX_FOLDER = "_index"
+"""Where the keys of large files are indexed, in the folder of a table."""
 _SAFE = re.compile(r"[\w.=-]+")
 """What the log writes as it is; other characters are encoded there."""
 
@@ -30,6 +33,8 @@ class StoredFile:
     partition: Mapping[str, str | None]
     batches: tuple[int, int] | None
     """The first and the last batch that it has rows of; None if another program wrote it."""
+    deleted: int = 0
+    """How many of its rows are deleted where they are."""
 
     @property
     def order(self) -> tuple[tuple[int, int], int, str]:
@@ -75,6 +80,16 @@ def name_of(files: tuple[StoredFile, ...], epoch: int) -> str:
     if len(known) < 2 * len(files):
         return f"part-{epoch}-{moment}.parquet"
     return f"batches-{min(known):08d}-{max(known):08d}-{epoch}-{moment}.parquet"
+
+
+def indexed_file(path: Path) -> str:
+    """Return the name of the data file of which an index is.
+
+    >>> from pathlib import Path
+    >>> indexed_file(Path("_index/part-1.parquet.0f0f0f0f"))
+    'part-1.parquet'
+    """
+    return path.name.removesuffix(".draft").rpartition(".")[0]
 
 
 def is_safe(file: StoredFile) -> bool:

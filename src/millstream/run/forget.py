@@ -21,7 +21,8 @@ from millstream.lake.durable import sync_file, sync_folder, write_durably
 from millstream.lake.history import Retention, choose_cut, cut
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import files_added
-from millstream.lake.stored import name_of, stored_files
+from millstream.lake.rows import live_rows
+from millstream.lake.stored import name_of
 from millstream.model.dataset import Serve
 from millstream.run.readers import other_readers, settled_readers
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.lake.condition import OwnRows
+    from millstream.lake.deletion_vector import Positions
     from millstream.lake.files import DataFile
     from millstream.lake.lease import Lease
     from millstream.lake.stored import StoredFile
@@ -83,8 +85,10 @@ class Forgetting:
         rows: dict[str, int] = {}
         for name in self._names:
             path = self._home.table(name)
-            files = stored_files(DeltaTable(str(path)))
-            rows[name] = sum(_own(path, file, self._rows) for file in files)
+            table = FencedTable(path, name=name, epoch=self._lease.epoch)
+            files = table.stored()
+            deleted = table.deleted(files)
+            rows[name] = sum(_own(path, file, self._rows, deleted.get(file.path)) for file in files)
         datasets = [
             self._graph.datasets[name] for name in sorted(self._related & {*self._graph.datasets})
         ]
@@ -140,16 +144,18 @@ class Forgetting:
     def _erase_from(self, name: str) -> None:
         path, staging = self._home.table(name), self._home.maintenance / "staging"
         table = FencedTable(path, name=name, epoch=self._lease.epoch)
-        files = stored_files(table.snapshot())
+        files = table.stored()
+        # The bytes of deleted rows are still in their files.
         own = [file for file in files if _own(path, file, self._rows)]
         if own:
             shutil.rmtree(staging, ignore_errors=True)
             staging.mkdir(parents=True)
             written: dict[str, DataFile] = {}
+            deleted = table.deleted(own)
             for file in own:
-                kept = rewritten(path, (file,), staging, _others(file, self._rows))
+                kept = rewritten(path, (file,), staging, _others(file, self._rows), deleted)
                 written |= {name_of((file,), table.epoch): each for each in kept}
-            table.rewrite(own, written)
+            table.rewrite(own, written, deleted)
         others = [*other_readers(self._home, name)]
         if own or not others:
             # Earlier versions are cut here: from them on, no commit brings a row.
@@ -188,14 +194,14 @@ class Forgetting:
                 yield file
 
 
-def _own(path: Path, file: StoredFile, rows: OwnRows) -> int:
+def _own(path: Path, file: StoredFile, rows: OwnRows, deleted: Positions | None = None) -> int:
     import pyarrow.parquet as pq
 
     others = _others(file, rows)
     with pq.ParquetFile(path / file.path) as opened:
         return sum(
             batch.num_rows - others(batch).num_rows
-            for batch in opened.iter_batches(use_threads=False)
+            for batch in live_rows(opened.iter_batches(use_threads=False), deleted)
         )
 
 

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from millstream.errors import MillstreamError, OvertakenError, concealed, fault
@@ -152,8 +153,12 @@ class Upkeep:
 
     def _steps_of(self, table: FencedTable, name: str, effort: Effort) -> Iterator[Done]:
         between, staging = self._between(name), self._staging()
+        if (key := self._key_to_prepare(table, name)) is not None:
+            table.prepare(key)
+            between(partial(_delete_in_place, table, key))
+            yield Done()
         while can_compact(table.snapshot()):
-            groups = plan(stored_files(table.snapshot()), self._sizes)
+            groups = plan(table.stored(), self._sizes)
             done = [compact(table, group, staging, between) for group in groups[:1]]
             if not done or not done[0].before:
                 break
@@ -168,6 +173,16 @@ class Upkeep:
         chosen = choose_cut(table.path, retention, self._readers(name))
         if chosen.first >= versions(table.path).start + least:
             yield Done(deleted=cut(table, chosen.first))
+
+    def _key_to_prepare(self, table: FencedTable, name: str) -> tuple[str, ...] | None:
+        """Return the key of an update table that has become too large to be merged."""
+        dataset = self._graph.datasets.get(name)
+        if not isinstance(dataset, Table) or dataset.mode != "update":
+            return None
+        size = sum(file.size for file in stored_files(table.snapshot()))
+        if size < self._sizes.merged or not table.can_delete_in_place(dataset.key):
+            return None
+        return dataset.key
 
     def _checkpoint(self, table: FencedTable) -> None:
         """Write a checkpoint of a table that has changed much since the last one."""
@@ -210,6 +225,11 @@ class Upkeep:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
+
+
+def _delete_in_place(table: FencedTable, key: Sequence[str]) -> bool:
+    table.delete_in_place(key)
+    return True
 
 
 class BackgroundUpkeep:

@@ -6,7 +6,7 @@ DuckDB is imported when a query runs: what only names tables does without it.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,6 +39,8 @@ class DuckDBQuery:
     """How the tables it names are read."""
     files: Sequence[str]
     """All files that it may read."""
+    deleted: Mapping[str, bytes] = field(default_factory=dict)
+    """The bits that say which rows of files are deleted, by the names of variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def _confine(connection: duckdb.DuckDBPyConnection, query: DuckDBQuery) -> None:
     """Let a connection read the live files of these tables, and nothing else for good."""
     for macro in query.macros:
         connection.execute(f"CREATE TEMP MACRO {macro}")
+    for name, bits in query.deleted.items():
+        connection.execute(f"SET VARIABLE {name} = ?::BLOB::BIT", [bits])
     connection.execute("SET allowed_paths = ?", [list(query.files)])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

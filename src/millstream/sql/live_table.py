@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
 from millstream.errors import fault, listed
+from millstream.lake.log import FEATURE
 from millstream.sql.types import Type, quoted, string_literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from millstream.sql.scope import Columns
 
-_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "appendOnly", "typeWidening"}
-"""What a table may ask of its readers that changes nothing for us."""
+_FEATURES = {
+    FEATURE,
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "appendOnly",
+    "typeWidening",
+}
+"""What a table may ask of its readers that changes nothing for us, or is done here."""
+_POSITION = "file_row_number"
+"""What DuckDB calls the position of a row in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +42,15 @@ class LiveTable:
     files: tuple[str, ...]
     text: str
     """How DuckDB reads it."""
+    deleted: Mapping[str, bytes] = field(default_factory=dict)
+    """Under names that the text uses: a bit for each row of a file, 1 if it is deleted."""
 
     @staticmethod
     def open(name: str, path: Path, version: int | None = None) -> LiveTable:
         """Read the log of a table.
 
         Raises:
-            TABLE_NOT_TRANSLATED: It has deletion vectors, column mapping or the like.
+            TABLE_NOT_TRANSLATED: It has column mapping or the like.
         """
         table = DeltaTable(str(path), version=version)
         _verify(name, table)
@@ -48,7 +62,13 @@ class LiveTable:
         partitions = tuple(table.metadata().partition_columns)
         groups = _groups(name, path, table, partitions)
         files = tuple(file for group in groups.values() for file in group)
-        return LiveTable(columns, files, _read(columns, partitions, groups))
+        deleted = _deleted(path, table)
+        if deleted and _POSITION in dict(columns):
+            found = listed([f"deletion vectors with a column {_POSITION!r}"])
+            raise fault("TABLE_NOT_TRANSLATED", table=name, features=found)
+        marks = {file: f"deleted_{uuid.uuid4().hex}" for file in deleted}
+        text = _read(columns, partitions, groups, marks)
+        return LiveTable(columns, files, text, {marks[file]: deleted[file] for file in deleted})
 
 
 def columns_of(path: Path) -> Columns:
@@ -86,8 +106,35 @@ def _groups(
     return dict(groups)
 
 
+def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
+    """Return a bit for each row of the files in which rows are deleted."""
+    if FEATURE not in (table.protocol().reader_features or ()):
+        return {}
+    # Slow to import, and few tables need them.
+    import numpy as np
+
+    from millstream.lake.live_files import LiveFiles
+
+    live, found = LiveFiles.at(path, table.version()), dict[str, bytes]()
+    for name in live.counts():
+        file = path / unquote(name)
+        bits = np.zeros(_rows_of(file), np.uint8)
+        bits[live.deleted(name)] = 1
+        found[str(file)] = np.packbits(bits).tobytes()
+    return found
+
+
+def _rows_of(file: Path) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(file).num_rows)
+
+
 def _read(
-    columns: Columns, partitions: tuple[str, ...], groups: dict[tuple[Any, ...], list[str]]
+    columns: Columns,
+    partitions: tuple[str, ...],
+    groups: dict[tuple[Any, ...], list[str]],
+    marks: Mapping[str, str],
 ) -> str:
     # The schema comes first, so that columns are of its types and in its order, and null where a
     # file is older than the column.
@@ -99,9 +146,15 @@ def _read(
             f", {_constant(value, types[name])} AS {quoted(name)}"
             for name, value in zip(partitions, values, strict=True)
         )
-        listed = ", ".join(string_literal(file) for file in files)
         options = "union_by_name = true, hive_partitioning = false"
-        parts.append(f"SELECT *{fixed} FROM read_parquet([{listed}], {options})")
+        if whole := [file for file in files if file not in marks]:
+            named = ", ".join(map(string_literal, whole))
+            parts.append(f"SELECT *{fixed} FROM read_parquet([{named}], {options})")
+        for file in (file for file in files if file in marks):
+            read = f"read_parquet([{string_literal(file)}], {options}, {_POSITION} = true)"
+            deleted = f"get_bit(getvariable('{marks[file]}'), {_POSITION}::INTEGER)"
+            part = f"SELECT * EXCLUDE ({_POSITION}){fixed} FROM {read} WHERE {deleted} = 0"
+            parts.append(part)
     names = ", ".join(_seen(name, kind) for name, kind in columns)
     return f"(SELECT {names} FROM ({' UNION ALL BY NAME '.join(parts)}))"
 

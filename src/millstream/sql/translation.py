@@ -51,6 +51,9 @@ def translate(home: Home, text: str) -> DuckDBQuery:
         macros=_needed(answer.text, *views.values()),
         views=views,
         files=tuple(file for _, live in tables.opened.values() for file in live.files),
+        deleted={
+            name: bits for _, live in tables.opened.values() for name, bits in live.deleted.items()
+        },
     )
 
 

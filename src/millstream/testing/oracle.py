@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from pyspark.sql import Row, functions as F
 
 from millstream.build.build import build
 from millstream.errors import fault
+from millstream.lake.rows import read_rows
 from millstream.lake.table import (
     RULES,
     accepted_rows,
@@ -209,7 +209,7 @@ def _difference(
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    return DeltaTable(str(path)).to_pyarrow_table(columns=columns)
+    return read_rows(path, columns)
 
 
 def _landed(source: Source, home: Home, *, backwards: bool) -> pa.Table:

@@ -122,7 +122,7 @@ class Script:
         runner, lease = self._runner, self._lease
         assert runner is not None
         assert lease is not None
-        small = FileSizes(together=2)
+        small = FileSizes(together=2, merged=0)
         for _ in Upkeep(self._graph, lease, runner.queries, sizes=small).steps(Effort.WHOLE):
             continue
 
