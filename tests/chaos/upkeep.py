@@ -42,6 +42,7 @@ from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.log import commit_path, files_added, first_version, versions
 from millstream.lake.maintenance import read_maintained
+from millstream.lake.rows import read_rows
 from millstream.lake.stored import stored_files
 from millstream.model.schema import Schema
 from millstream.run.upkeep import BackgroundUpkeep, Upkeep
@@ -49,7 +50,7 @@ from millstream.run.upkeep import BackgroundUpkeep, Upkeep
 OFTEN = {"delta.checkpointInterval": "5"}
 SCHEMA = Schema.parse("k BIGINT, n BIGINT").to_json()
 KEYS, BATCHES, STRUCK_WITHIN_S, ENDS_WITHIN_S = 5, 24, 60, 120
-POINTS = (*MAINTENANCE_POINTS, "files_moved", "table_taken")
+POINTS = (*MAINTENANCE_POINTS, "files_moved", "deletions_written", "table_taken")
 _LATEST_START = 9
 READ_BY_OTHER = 0.5
 """How often the other app reads on between two kills."""
@@ -138,7 +139,9 @@ def drive(place: str, after: int) -> None:
         orders = opened(home, "orders", lease.epoch)
         copied = opened(home, "copied", lease.epoch)
         newest = opened(home, "newest", lease.epoch, **{"delta.enableChangeDataFeed": "true"})
-        small = Upkeep(app(home.path).graph, lease, sizes=FileSizes(together=3), cut_at_least=1)
+        small = Upkeep(
+            app(home.path).graph, lease, sizes=FileSizes(together=3, merged=0), cut_at_least=1
+        )
         background = BackgroundUpkeep(small, home, look_every_s=0.01)
 
         def copy(number: int, rows: list[dict[str, int]]) -> None:
@@ -252,7 +255,7 @@ class Fire:
         return [row["n"] for row in self._rows(name)]
 
     def _rows(self, name: str) -> list[dict[str, int]]:
-        rows = DeltaTable(str(self.home.table(name))).to_pyarrow_table().to_pylist()
+        rows = read_rows(self.home.table(name)).to_pylist()
         return [{key: int(value or 0) for key, value in row.items()} for row in rows]
 
 

@@ -178,7 +178,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(ACTS)
 @example([("write", {f"k{n}": n for n in range(9)}, [], ""), ("write", {"k1": 5}, ["k2"], "")])
 def test_whatever_is_written_compacted_and_killed_each_version_is_that_of_a_merge(

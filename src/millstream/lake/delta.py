@@ -71,6 +71,7 @@ _MOVED = "batch-"
 """How the names of files begin that are on disk before they are moved into a table."""
 _TRIES = 5
 _HISTORY_STEP = 50
+_INTERVAL, _USUAL_INTERVAL = "delta.checkpointInterval", 100
 _KEEP_LOG = PostCommitHookProperties(cleanup_expired_logs=False)
 """delta-rs would remove old commits whether or not a reader still needs them."""
 
@@ -100,7 +101,7 @@ class FencedTable:
             Schema.from_json(schema),
             mode="ignore",
             partition_by=list(partition_by),
-            configuration={"delta.checkpointInterval": "100", **(properties or {})},
+            configuration={_INTERVAL: str(_USUAL_INTERVAL), **(properties or {})},
         )
         sync_file(commit_path(path, 0))
         for folder in (path / "_delta_log", path, path.parent):
@@ -485,6 +486,7 @@ class FencedTable:
                 continue
             self._table.update_incremental()
             if self._has(wanted[-1]):
+                self._checkpoint_if_due()
                 self._make_durable(range(before + 1, self.version + 1))
                 self._facts = now
                 write_checksum(self.path / "_delta_log", self.version)
@@ -492,6 +494,13 @@ class FencedTable:
             # A merge that matches no row commits nothing, and the batch would seem to be missing.
             act = partial(self._write, [], "append")
         raise AssertionError
+
+    def _checkpoint_if_due(self) -> None:
+        """Write the checkpoint that delta-rs writes only after its own commits."""
+        interval = int(self._table.metadata().configuration.get(_INTERVAL, _USUAL_INTERVAL))
+        is_due = self.has_vectors and self.version % interval == 0
+        if is_due and not checkpoint_path(self.path, self.version).exists():
+            self._table.create_checkpoint()
 
     def _has(self, wanted: Transaction) -> bool:
         version = self._table.transaction_version(wanted.app_id)

@@ -7,7 +7,7 @@ import uuid
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlparse
 
 from deltalake import DeltaTable
 
@@ -112,22 +112,23 @@ def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
         return {}
     # Slow to import, and few tables need them.
     import numpy as np
+    import pyarrow as pa
 
-    from millstream.lake.live_files import LiveFiles
-
-    live, found = LiveFiles.at(path, table.version()), dict[str, bytes]()
-    for name in live.counts():
-        file = path / unquote(name)
-        bits = np.zeros(_rows_of(file), np.uint8)
-        bits[live.deleted(name)] = 1
-        found[str(file)] = np.packbits(bits).tobytes()
+    vectors = pa.table(pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all())
+    rows, found = _rows(table), dict[str, bytes]()
+    for uri, kept in zip(*vectors.columns, strict=True):
+        name = unquote(urlparse(uri.as_py()).path).removeprefix(f"{path}/")
+        bits = np.zeros(rows[name], np.uint8)
+        selected: Any = kept.values
+        bits[: len(selected)] = ~selected.to_numpy(zero_copy_only=False)
+        found[str(path / name)] = np.packbits(bits).tobytes()
     return found
 
 
-def _rows_of(file: Path) -> int:
-    import pyarrow.parquet as pq
-
-    return int(pq.read_metadata(file).num_rows)
+def _rows(table: DeltaTable) -> dict[str, int]:
+    actions: Any = table.get_add_actions()
+    paths, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+    return {unquote(path): count for path, count in zip(paths, rows, strict=True)}
 
 
 def _read(
