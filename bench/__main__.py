@@ -18,11 +18,13 @@ from bench import (
     stores,
     text,
     topic,
+    update,
     verbs,
 )
 
 verbs.main()
 query.main()
+update.main()
 stores.main()
 fence.main()
 lookup.main()

@@ -155,6 +155,15 @@ def delete_until(place: Place, share: float) -> None:
         place.upsert(file)
 
 
+def join_small_files(place: Place) -> None:
+    """Do the part of maintenance that is due every 16 batches."""
+    staging = place.home.path / "staging"
+    staging.mkdir(exist_ok=True)
+    for group in plan(place.table.stored()):
+        if len(group) > 1:
+            compact(place.table, group, staging)
+
+
 def maintain(place: Place) -> dict[str, float]:
     """Do what maintenance does to files in which many rows are deleted."""
     staging = place.home.path / "staging"
@@ -224,6 +233,8 @@ def measured(folder: Path, keys: int) -> dict[str, Any]:
         changed = 0.0
         for share in DELETED:
             delete_until(large, share)
+            for place in (small, large):
+                join_small_files(place)
             costs = in_turn({str(p.keys): p for p in (small, large)}, BATCHES)
             note(report, f"deleted {share:.0%}", {n: c.report() for n, c in costs.items()})
             per_batch.append(statistics.mean(costs[str(keys)].written))

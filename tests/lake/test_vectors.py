@@ -230,14 +230,14 @@ def test_a_damaged_vector_is_never_read_as_another(tmp_path: Path) -> None:
 def test_keys_that_look_alike_are_not_the_same(tmp_path: Path) -> None:
     kinds = {"a": "string", "b": "string", "n": "long", "at": "timestamp", "raw": "binary"}
     index = KeyIndex(tmp_path, "id", ["a", "b", "n", "at", "raw"], kinds)
-    when = pa.array([0, 1, 0, 0, 0, 0, None], pa.timestamp("us", tz="UTC"))
+    when = pa.array([0, 1, 0, 0, 0, 0, None, 0, 0, 0, 0], pa.timestamp("us", tz="UTC"))
     rows = pa.table(
         {
-            "a": ["a", "a", "ab", "a", None, "", "a"],
-            "b": ["bc", "bc", "c", "bc", "bc", "bc", "bc"],
-            "n": [1, 1, 1, 11, 1, 1, 1],
+            "a": ["a", "a", "ab", "a", None, "", "a", "a\0", "á", "-", "0:"],
+            "b": ["bc", "bc", "c", "bc", "bc", "bc", "bc", "bc", "bc", "bc", "bc"],
+            "n": [1, 1, 1, 11, 1, 1, 1, 1, 1, 1, 1],
             "at": when,
-            "raw": pa.array([b"\x00", b"\x00", b"\x00", b"\x01", b"\x00", b"\x00", b"\x00"]),
+            "raw": pa.array([b"\x00"] * 3 + [b"\x01"] + [b"\x00"] * 7),
         }
     )
 

@@ -9,6 +9,7 @@ looks. Nothing is lost with it: it is made again from the file.
 from __future__ import annotations
 
 import struct
+import uuid
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -81,7 +82,8 @@ class FileIndex:
     def write(self, path: Path) -> None:
         """Write it to a file, durably."""
         path.parent.mkdir(exist_ok=True)
-        draft = path.with_name(f"{path.name}.draft")
+        # A driver that was overtaken may be making the same.
+        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.draft")
         body = self.keys.high.tobytes(), self.keys.low.tobytes(), self.rows.tobytes()
         with draft.open("wb") as file:
             file.write(_HEAD.pack(_MAGIC, len(self.keys), _checksum(body)))

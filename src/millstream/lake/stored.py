@@ -89,7 +89,8 @@ def indexed_file(path: Path) -> str:
     >>> indexed_file(Path("_index/part-1.parquet.0f0f0f0f"))
     'part-1.parquet'
     """
-    return path.name.removesuffix(".draft").rpartition(".")[0]
+    name, ending, _ = path.name.partition(".parquet")
+    return name + ending
 
 
 def is_safe(file: StoredFile) -> bool:

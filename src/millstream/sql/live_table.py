@@ -115,7 +115,7 @@ def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
     import pyarrow as pa
 
     vectors = pa.table(pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all())
-    rows, found = _rows(table), dict[str, bytes]()
+    rows, found = _rows(path, table), dict[str, bytes]()
     for uri, kept in zip(*vectors.columns, strict=True):
         name = unquote(urlparse(uri.as_py()).path).removeprefix(f"{path}/")
         bits = np.zeros(rows[name], np.uint8)
@@ -125,10 +125,16 @@ def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
     return found
 
 
-def _rows(table: DeltaTable) -> dict[str, int]:
+def _rows(path: Path, table: DeltaTable) -> dict[str, int]:
+    import pyarrow.parquet as pq
+
     actions: Any = table.get_add_actions()
-    paths, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
-    return {unquote(path): count for path, count in zip(paths, rows, strict=True)}
+    names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
+    known = {unquote(name): count for name, count in zip(names, rows, strict=True)}
+    return {
+        name: pq.read_metadata(path / name).num_rows if count is None else count
+        for name, count in known.items()
+    }
 
 
 def _read(
