@@ -37,8 +37,10 @@ from millstream.lake.durable import sync_folder
 from millstream.lake.files import DataFile
 from millstream.lake.history import cut
 from millstream.lake.home import Home
+from millstream.lake.key_index import KeyIndex
 from millstream.lake.lease import Lease
 from millstream.lake.log import commit_path, files_added
+from millstream.lake.rows import read_rows
 from millstream.lake.staged_batches import StagedBatches, read_parts
 from millstream.lake.staging import Staged
 from millstream.landing.inbox import Inbox
@@ -155,6 +157,21 @@ def home_table(folder: Path) -> None:
     table_in(folder / "t", epoch=1).append(files(folder / "s", [("a", 1)]), Facts("q", batch=0))
 
 
+def deleted_in_place(folder: Path) -> None:
+    made = table_in(folder / "t", epoch=1)
+    made.append(files(folder / "s", [("a", 1), ("b", 2)]), Facts("q", batch=0))
+    made.prepare(["k"])
+    made.delete_in_place(["k"])
+    made.upsert(files(folder / "s", [("b", 3)]), ["k"], Facts("q", batch=1))
+
+
+def index_file(folder: Path) -> None:
+    (folder / "t").mkdir()
+    rows: list[tuple[str | None, int]] = [(f"k{number}", number) for number in range(70_000)]
+    [file] = files(folder / "s", rows)
+    KeyIndex(folder / "t", "id", ["k"], {"k": "string"}).make(file.path, "f.parquet")
+
+
 def sealed(folder: Path) -> None:
     write_sealed(folder / "offsets" / "0", "v1\n{}\n{}")
 
@@ -165,7 +182,10 @@ def inbox(folder: Path) -> None:
     made.close()
 
 
-WRITERS = [manifest, lease, file_sink, function_sink, delta_sink, home_table, sealed, inbox]
+WRITERS: list[Callable[[Path], None]] = [
+    *(manifest, lease, file_sink, function_sink, delta_sink, home_table, deleted_in_place),
+    *(index_file, sealed, inbox),
+]
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
@@ -414,6 +434,11 @@ def read_table(folder: Path) -> list[Any]:
     return rows_of(folder / "t")
 
 
+def read_deleted(folder: Path) -> list[Any]:
+    rows = read_rows(folder / "t")
+    return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
 def read_files(folder: Path) -> list[Any]:
     store = connected(
         FileSink(str(folder), "json"), Driver("shop/items", 2, "query"), mode="append"
@@ -463,6 +488,7 @@ def read_staged_batch(folder: Path) -> list[Any]:
 
 ACKNOWLEDGED: list[tuple[Any, Any, list[Any]]] = [
     (home_table, read_table, [("a", 1)]),
+    (deleted_in_place, read_deleted, [("a", 1), ("b", 3)]),
     (file_sink, read_files, [1, 2]),
     (function_sink, read_function, [0]),
     (delta_sink, read_delta, [1]),
