@@ -296,6 +296,20 @@ def test_a_batch_writes_its_rows_and_no_file_again(tmp_path: Path) -> None:
     keyed.check()
 
 
+def test_a_driver_that_has_the_table_open_deletes_in_place_once_it_is_prepared(
+    tmp_path: Path,
+) -> None:
+    table = opened(tmp_path / "t", 1, properties=OFTEN)
+    table.upsert(staged_rows(tmp_path / "s", {"a": 1, "b": 2}), ["k"], Facts("q", batch=0))
+    upkeep = FencedTable(table.path, name="t", epoch=1)
+    upkeep.prepare(["k"])
+    upkeep.delete_in_place(["k"])
+
+    table.upsert(staged_rows(tmp_path / "s", {"b": 3}), ["k"], Facts("q", batch=1))
+
+    assert [(file.rows, file.deleted) for file in table.stored()] == [(2, 1), (1, 0)]
+
+
 def test_query_leaves_deleted_rows_out_now_and_as_it_was(tmp_path: Path) -> None:
     keyed = Keyed(tmp_path)
     keyed.write({"a": 1, "b": 2, "c": 3}, [])

@@ -356,6 +356,8 @@ class FencedTable:
             return
         if not look and not self._must_write(facts):
             return
+        # Maintenance may have prepared the table since the last batch.
+        self._table.update_incremental()
         if tuple(key) == self.prepared_key and self._have_all_columns(files):
             self._upsert_in_place(files, facts, gone, look)
             return
@@ -390,7 +392,6 @@ class FencedTable:
         gone: pa.Table | None,
         look: Look | None,
     ) -> None:
-        self._table.update_incremental()
         keys = self._vectors.keys(self.version, files, gone)
         added = self._move(files, facts)
 
