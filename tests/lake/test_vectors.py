@@ -32,6 +32,7 @@ from millstream.lake.files import DataFile
 from millstream.lake.history import Retention, choose_cut, cut, delete_orphans
 from millstream.lake.home import Home
 from millstream.lake.key_index import KeyIndex, can_index
+from millstream.lake.live_files import LiveFiles
 from millstream.lake.log import commit_path, files_added, first_version, versions
 from millstream.lake.rows import read_rows
 from millstream.sql.duckdb_query import DuckDBEngine
@@ -308,6 +309,23 @@ def test_a_driver_that_has_the_table_open_deletes_in_place_once_it_is_prepared(
     table.upsert(staged_rows(tmp_path / "s", {"b": 3}), ["k"], Facts("q", batch=1))
 
     assert [(file.rows, file.deleted) for file in table.stored()] == [(2, 1), (1, 0)]
+
+
+def test_a_table_is_prepared_from_its_checkpoint_as_from_its_commits(tmp_path: Path) -> None:
+    keyed = Keyed(tmp_path)
+    keyed.write({"a": 1, "b": 2}, [])
+    keyed.write({"b": 3}, [])
+    read = LiveFiles.at(keyed.path, keyed.table.version)
+    keyed.table.checkpoint()
+
+    again = LiveFiles.at(keyed.path, keyed.table.version)
+
+    assert (again.metadata, again.counts()) == (read.metadata, read.counts())
+    assert {**again.protocol} == {**read.protocol}
+    keyed.restart()
+    keyed.table.delete_in_place(["k"])
+    keyed.write({"a": 4}, [])
+    keyed.check()
 
 
 def test_query_leaves_deleted_rows_out_now_and_as_it_was(tmp_path: Path) -> None:

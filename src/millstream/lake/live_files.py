@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _KINDS = ("protocol", "metaData", "remove", "add")
 """In the order in which those of one commit count: a file that is removed may be added again."""
+_MAPS = ("partitionValues", "configuration", "options", "tags")
+"""What Arrow reads as a list of pairs."""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,12 @@ class LiveFiles:
 
 def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
     """Write an action of a checkpoint as commits do: without nulls, with mappings."""
-    maps = ("partitionValues", "configuration", "options", "tags")
-    plain = {name: value for name, value in action.items() if value is not None}
-    return plain | {name: dict(plain[name]) for name in maps if isinstance(plain.get(name), list)}
+    plain: dict[str, Any] = {}
+    for name, value in action.items():
+        if name in _MAPS and value is not None:
+            plain[name] = dict(value)
+        elif isinstance(value, dict):
+            plain[name] = _plain(value)
+        elif value is not None:
+            plain[name] = value
+    return plain
