@@ -2,23 +2,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, functions as F
+from tests.graphs import AT
 
 import millstream as ms
+from millstream.lake.compaction import FileSizes
 from millstream.lake.condition import OwnRows
+from millstream.lake.delta import Facts
+from millstream.lake.enforce import TableShape, open_table
+from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.log import FEATURE, first_version
 from millstream.lake.rows import read_rows
 from millstream.lake.travel import read_table
+from millstream.model.schema import Schema
 from millstream.run.forget import Forgetting
+from millstream.run.upkeep import Effort, Upkeep
 from millstream.testing import Script
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+SCHEMA = Schema.parse("user STRING, spent BIGINT").to_json()
 
 
 def shop(place: Path) -> ms.App:
@@ -37,6 +49,12 @@ def shop(place: Path) -> ms.App:
         return per_user.agg(F.sum("spent").alias("spent"), F.count("*").alias("users"))
 
     return app
+
+
+def staged(place: Path) -> list[DataFile]:
+    place.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"user": ["ann"], "spent": [1]}), place / "part.parquet")
+    return [DataFile.read(place / "part.parquet", {})]
 
 
 def buy(script: Script, prices: dict[str, int]) -> None:
@@ -79,6 +97,25 @@ def test_spark_reads_a_table_whose_rows_are_deleted_where_they_are(
         assert dict(read_table(spark, home, "per_user").collect()) == expected | {"ann": 101}
         assert script.table("total").rows("spent", "users") == [(140, 4)]
     assert new.exists()
+
+
+def test_only_a_large_update_table_is_prepared_and_no_other(tmp_path: Path) -> None:
+    home, app = Home.at(tmp_path), shop(tmp_path)
+    home.prepare("shop", sources=["orders"])
+    with Lease.acquire(home) as lease:
+        opened = {
+            name: open_table(home.table(name), TableShape(name, SCHEMA, AT), epoch=lease.epoch)
+            for name in ("orders", "per_user", "total")
+        }
+        for name, table in opened.items():
+            table.append(staged(tmp_path / "s"), Facts(name, batch=0))
+        for bytes_merged, prepared in ((1 << 20, []), (0, ["per_user"])):
+            sizes = FileSizes(merged=bytes_merged)
+            for _ in Upkeep(app.graph, lease, sizes=sizes).steps(Effort.WHOLE):
+                continue
+            for table in opened.values():
+                table.refresh()
+            assert [name for name, table in opened.items() if table.prepared_key] == prepared
 
 
 def test_forgetting_erases_rows_that_were_deleted_where_they_are(

@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from millstream.lake.files import DataFile
 from millstream.lake.log import FEATURE
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Group = tuple[StoredFile, ...]
     Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
     Between = Callable[[Callable[[], bool]], bool]
+
+T = TypeVar("T")
 
 _LOWEST = 19
 _ROWS_AT_ONCE = 65_536
@@ -124,7 +126,7 @@ def compact(
             table.index(name, file)
         return files
 
-    files = _at_lowest_priority(write)
+    files = at_lowest_priority(write)
     written = dict.fromkeys([name], files[0]) if files else {}
     if not between(lambda: table.rewrite(group, written, left_out)):
         for file in files:
@@ -186,13 +188,13 @@ def rewritten(
     return (DataFile.read(staging / name, group[0].partition),)
 
 
-def _at_lowest_priority(write: Callable[[], tuple[DataFile, ...]]) -> tuple[DataFile, ...]:
+def at_lowest_priority(act: Callable[[], T]) -> T:
     """Do what takes long in a thread that yields to all others.
 
     The commit after it has the usual priority: a batch may be waiting for it.
     """
     with ThreadPoolExecutor(1, "compaction", initializer=_yield_to_others) as thread:
-        return thread.submit(write).result()
+        return thread.submit(act).result()
 
 
 def _yield_to_others() -> None:

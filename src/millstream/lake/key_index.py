@@ -34,6 +34,8 @@ _IN_MEMORY_ROWS = 65_536
 _MOST_IN_MEMORY = 8_000_000
 """Rows of small files, at 16 bytes each: of more, those least used are read again."""
 _LOW = 0xFFFFFFFF
+_ALONE: dict[str, str | bool | int | float | list[str]] = {"threads": 1}
+"""In the thread that asks, which may have the lowest priority: a batch is not delayed."""
 _MAGIC = b"millstream-keys-1"
 _HEAD = struct.Struct("<17sQI")
 _PLAIN = ("string", "byte", "short", "integer", "long", "boolean", "date", "binary")
@@ -135,7 +137,7 @@ class KeyIndex:
         """Hash the keys of the rows of files, in their order."""
         import duckdb
 
-        with duckdb.connect() as connection:
+        with duckdb.connect(config=_ALONE) as connection:
             source = "read_parquet(?, hive_partitioning = false)"
             return self._hashes(connection, source, [[str(file) for file in files]])
 
@@ -143,7 +145,7 @@ class KeyIndex:
         """Hash the keys of the rows of an Arrow table."""
         import duckdb
 
-        with duckdb.connect() as connection:
+        with duckdb.connect(config=_ALONE) as connection:
             connection.register("changed", rows)
             return self._hashes(connection, "changed", [])
 

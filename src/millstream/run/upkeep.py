@@ -21,6 +21,7 @@ from millstream.lake.compaction import (
     SIZES,
     Compacted,
     FileSizes,
+    at_lowest_priority,
     at_once,
     can_compact,
     compact,
@@ -154,7 +155,7 @@ class Upkeep:
     def _steps_of(self, table: FencedTable, name: str, effort: Effort) -> Iterator[Done]:
         between, staging = self._between(name), self._staging()
         if (key := self._key_to_prepare(table, name)) is not None:
-            table.prepare(key)
+            at_lowest_priority(partial(table.prepare, key))
             between(partial(_delete_in_place, table, key))
             yield Done()
         while can_compact(table.snapshot()):
