@@ -76,6 +76,10 @@ class LiveFiles:
             self._read[vector] = vector.read(self.table)
         return self._read[vector]
 
+    def hold(self, vector: Vector, positions: Positions) -> None:
+        """Spare the next version to read what was just written."""
+        self._read[vector] = positions
+
     def counts(self) -> dict[str, int]:
         """Count the deleted rows of each file that has any."""
         vectors = ((path, self.vector(path)) for path in self.adds)

@@ -160,6 +160,7 @@ class Vectors:
             ("remove", _removed(live.adds[path], is_change=True)) for path in deleted
         ]
         for path, vector in vectors.items():
+            live.hold(vector, kept[path])
             add = {**live.adds[path], "dataChange": True}
             actions.append(("add", _with_vector(add, vector.to_log())))
         return actions
