@@ -50,9 +50,9 @@ class LiveFiles:
         Raises:
             FileNotFoundError: Commits in between are gone.
         """
-        last = max((v for v in checkpoints(self.table) if v <= version), default=-1)
-        if self.version < 0 <= last:
-            self._start(last)
+        begins = [v for v in checkpoints(self.table) if v <= version] if self.version < 0 else []
+        if begins:
+            self._start(max(begins))
         while self.version < version:
             found: list[tuple[str, Mapping[str, Any]]] = list(
                 actions_of(self.table, self.version + 1, _KINDS)
