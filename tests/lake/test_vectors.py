@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import struct
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -12,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import CommitProperties, DeltaTable, QueryBuilder
+from deltalake.exceptions import CommitFailedError
 from hypothesis import example, given, settings, strategies as st
 from tests.lake.test_delta import SCHEMA, opened
 
 from millstream.crash import armed
 from millstream.errors import OvertakenError
 from millstream.lake.checksum import write_checksum
+from millstream.lake.commit import write_commit
 from millstream.lake.compaction import FileSizes, compact, compact_all, plan
 from millstream.lake.deletion_vector import (
     UnreadableVectorError,
@@ -328,6 +333,20 @@ def test_a_table_is_prepared_from_its_checkpoint_as_from_its_commits(tmp_path: P
     keyed.check()
 
 
+def test_a_batch_too_large_for_memory_is_indexed_from_its_file(tmp_path: Path) -> None:
+    keyed = Keyed(tmp_path)
+    keyed.write({f"k{n}": n for n in range(70_000)}, [])
+    assert not (keyed.path / "_index").exists()
+
+    keyed.write({"k69999": 1, "k70000": 2}, ["k5"])
+    keyed.write({"k69999": 3, "k6": 4}, [])
+
+    assert len([*(keyed.path / "_index").iterdir()]) == 1
+    keyed.check()
+    keyed.compact()
+    keyed.check()
+
+
 def test_query_leaves_deleted_rows_out_now_and_as_it_was(tmp_path: Path) -> None:
     keyed = Keyed(tmp_path)
     keyed.write({"a": 1, "b": 2, "c": 3}, [])
@@ -381,6 +400,26 @@ def live_of(table: FencedTable) -> dict[str, Any]:
 def vector_of(action: Any) -> str | None:
     vector = action.get("deletionVector")
     return None if vector is None else f"{vector['pathOrInlineDv']}@{vector.get('offset')}"
+
+
+def test_of_commits_of_one_version_one_is_made_and_the_others_are_refused(tmp_path: Path) -> None:
+    keyed = Keyed(tmp_path)
+    version, made = keyed.table.version + 1, list[str]()
+    start = threading.Barrier(8)
+
+    def commit(name: str) -> None:
+        properties = CommitProperties({"by": name}, app_transactions=[])
+        start.wait()
+        with suppress(CommitFailedError):
+            write_commit(keyed.path, version, "WRITE", [], properties)
+            made.append(name)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(commit, map(str, range(8))))
+
+    [name] = made
+    assert json.loads(commit_path(keyed.path, version).read_text())["commitInfo"]["by"] == name
+    assert not [*(keyed.path / "_delta_log").glob(".*.draft")]
 
 
 def test_an_overtaken_driver_deletes_nothing(tmp_path: Path) -> None:

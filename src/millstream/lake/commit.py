@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import CommitFailedError
@@ -50,8 +51,9 @@ def write_commit(
     lines = [json.dumps({kind: said}) for kind, said in (("commitInfo", info), *transactions)]
     lines += [json.dumps({kind: said}) for kind, said in actions]
     target = commit_path(table, version)
-    draft = target.with_name(f".{target.name}.{now_ms}.draft")
-    with draft.open("w") as file:
+    # Maintenance may be writing the same version at this moment.
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.draft")
+    with draft.open("x") as file:
         file.write("\n".join(lines) + "\n")
         sync_written(file)
     try:

@@ -172,7 +172,9 @@ class KeyIndex:
         return found
 
     def hold(self, name: str, index: FileIndex) -> None:
-        """Keep the index of a file at hand."""
+        """Keep the index of a file at hand; a large one only if it is mapped from its own file."""
+        if len(index.keys) > _IN_MEMORY_ROWS and not isinstance(index.rows, np.memmap):
+            return
         self._held[name] = index
         while sum(map(_in_memory, self._held.values())) > _MOST_IN_MEMORY:
             self._held.popitem(last=False)
