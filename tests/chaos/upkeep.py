@@ -45,7 +45,7 @@ from millstream.lake.maintenance import read_maintained
 from millstream.lake.rows import read_rows
 from millstream.lake.stored import stored_files
 from millstream.model.schema import Schema
-from millstream.run.upkeep import BackgroundUpkeep, Upkeep
+from millstream.run.upkeep import BackgroundUpkeep, Upkeep, UpkeepOptions
 
 OFTEN = {"delta.checkpointInterval": "5"}
 SCHEMA = Schema.parse("k BIGINT, n BIGINT").to_json()
@@ -139,10 +139,9 @@ def drive(place: str, after: int) -> None:
         orders = opened(home, "orders", lease.epoch)
         copied = opened(home, "copied", lease.epoch)
         newest = opened(home, "newest", lease.epoch, **{"delta.enableChangeDataFeed": "true"})
-        small = Upkeep(
-            app(home.path).graph, lease, sizes=FileSizes(together=3, merged=0), cut_at_least=1
-        )
-        background = BackgroundUpkeep(small, home, look_every_s=0.01)
+        sizes = FileSizes(together=3, merged=0)
+        options = UpkeepOptions(sizes=sizes, cut_at_least=1, look_every_s=0.01)
+        background = BackgroundUpkeep(Upkeep(app(home.path).graph, lease, (), options), home)
 
         def copy(number: int, rows: list[dict[str, int]]) -> None:
             copied.append(staged(home, "copied", rows), Facts("copied", batch=number))
@@ -175,7 +174,7 @@ class Result:
     cut_off: int = 0
     compacted: int = 0
     deleted: int = 0
-    by_point: Counter[str] = field(default_factory=Counter)
+    by_point: dict[str, int] = field(default_factory=dict)
 
 
 class Fire:
@@ -199,7 +198,8 @@ class Fire:
             raise HarnessError(self._log.read_text()[-2000:])
         self.result.kills += 1
         self.result.struck += driver.returncode < 0
-        self.result.by_point[point] += driver.returncode < 0
+        struck = self.result.by_point.get(point, 0) + (driver.returncode < 0)
+        self.result.by_point[point] = struck
         self.look()
 
     def look(self) -> None:

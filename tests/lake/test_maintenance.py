@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -216,6 +216,17 @@ def test_files_of_several_partitions_stay_apart() -> None:
     groups = plan(stored)
 
     assert [{member.partition["v"] for member in group} for group in groups] == [{"late"}, {"ok"}]
+
+
+def test_a_partition_without_a_new_file_for_a_day_becomes_one_file() -> None:
+    day_ms = 24 * 3_600_000
+    over = [file(n, KB, "2026-05-01") for n in range(3)] + [file(3, 3000 * KB, "2026-05-01")]
+    today = [replace(file(n, KB, "2026-05-02"), modified_ms=day_ms) for n in range(4, 7)]
+
+    assert plan([*over, *today]) == ()
+    [group] = plan([*over, *today], now_ms=day_ms + 100)
+    assert list(group) == over
+    assert plan(over[:1], now_ms=day_ms + 100) == ()
 
 
 def test_a_column_that_was_added_later_is_null_in_earlier_rows(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.apps import wait_for
 
 from millstream.errors import InboxClosedError
-from millstream.landing.inbox import Inbox
+from millstream.landing.inbox import Inbox, Room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +69,35 @@ def test_what_comes_while_files_wait_goes_into_one_batch(
     wait_for(lambda: len(landing.lines) == 52)
 
     assert landing.lines[2:] == [f"later {number}" for number in range(50)]
+
+
+def test_no_more_waits_than_the_next_batch_can_take(landing: Landing, tmp_path: Path) -> None:
+    room = [Room(3, batch_s=7)]
+    inbox = Inbox(tmp_path / "orders", epoch=1, landed=lambda: landing.name, room=lambda: room[0])
+    wait_for((tmp_path / "orders" / inbox.offer("under way")).exists)
+    assert inbox.waiting == 0
+
+    wait_for((tmp_path / "orders" / inbox.offer("1", "2")).exists)
+    assert inbox.waiting == 2
+    assert inbox.try_offer("3", "4")
+    assert inbox.try_offer("5") is None
+    assert (inbox.waiting, inbox.room_in_s) == (4, 7)
+
+    # The batch under way is landed, and the next one reads two of the four.
+    landing.land()
+    assert inbox.waiting == 2
+    assert inbox.try_offer("5")
+
+    room[0] = Room(1)
+    offering = threading.Thread(target=inbox.offer, args=("6",))
+    offering.start()
+    time.sleep(0.1)
+    assert offering.is_alive()
+    landing.land()
+    wait_for(lambda: inbox.waiting == 0)
+    offering.join(60)
+    assert not offering.is_alive()
+    inbox.close()
 
 
 def test_a_record_of_several_lines_is_several_records(inbox: Inbox, landing: Landing) -> None:

@@ -12,7 +12,13 @@ from pyspark.sql import functions as F
 from tests.apps import READING, app_of, at, reading, run, timed
 
 import millstream as ms
-from millstream.lake.log import commits
+from millstream.lake.compaction import FileSizes, compact, plan
+from millstream.lake.delta import FencedTable
+from millstream.lake.history import cut
+from millstream.lake.home import Home
+from millstream.lake.lease import Lease
+from millstream.lake.log import commit_path, commits
+from millstream.lake.stored import stored_files
 from millstream.lake.table import TableSink
 from millstream.run import admission
 from millstream.run.supervise import Restart
@@ -64,6 +70,54 @@ def test_a_batch_reads_whole_batches_of_its_input_up_to_its_bound(
     run(app, tmp_path, select=["readings"])
     run(app, tmp_path, select=["clean"])
     assert rows_of_batches(tmp_path, "clean")[5:] == [5, 5, 5]
+
+
+def cut_off(home: Path, name: str, *, together: int = 99) -> None:
+    """Compact a table, write a checkpoint of it and delete the log before."""
+    with Lease.acquire(Home.at(home)) as lease:
+        table = FencedTable(home / "tables" / name, name=name, epoch=lease.epoch)
+        (home / "aside").mkdir()
+        for group in plan(stored_files(table.snapshot()), FileSizes(together=together)):
+            compact(table, group[: len(group) - 2], home / "aside")
+        table.publish(table.facts)
+        table.checkpoint()
+        cut(table, table.version)
+    assert not commit_path(home / "tables" / name, 0).exists()
+
+
+@pytest.mark.parametrize(("together", "read"), [(99, [8, 6, 9, 8, 8]), (4, [36, 3])])
+def test_a_new_table_over_a_log_that_was_cut_reads_whole_batches_too(
+    spark: SparkSession, tmp_path: Path, together: int, read: list[int]
+) -> None:
+    app, source = landed(tmp_path, "8 rows")
+    source.add(*(reading(1000 + n, None if n % 2 else "12:00:00") for n in range(6)))
+    run(app, tmp_path, select=["readings"])
+    cut_off(tmp_path, "readings", together=together)
+    run(app, tmp_path, select=["clean"])
+
+    assert rows_of_batches(tmp_path, "clean") == [*read, 3]
+    source.add(reading(2000, "12:00:00"))
+    run(app, tmp_path)
+    assert rows_of_batches(tmp_path, "clean") == [*read, 3, 1]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_table_of_another_app_is_read_in_bounded_batches(
+    spark: SparkSession, tmp_path: Path, is_cut: bool
+) -> None:
+    app, source = landed(tmp_path / "home", "all")
+    if is_cut:
+        cut_off(tmp_path / "home", "readings")
+    other = ms.App("other", batch="8 rows")
+    other.source(name="theirs")(lambda: ms.Table(str(tmp_path / "home"), "readings"))
+    run(other, tmp_path / "other")
+
+    assert rows_of_batches(tmp_path / "other", "theirs") == [8, 6, 9, 8, 8]
+    for number in range(3):
+        source.add(*(reading(1000 + 10 * number + n, "12:00:00") for n in range(5)))
+    run(app, tmp_path / "home", select=["readings"])
+    run(other, tmp_path / "other")
+    assert rows_of_batches(tmp_path / "other", "theirs")[5:] == [5, 5, 5]
 
 
 def test_all_is_read_at_once_if_nothing_bounds_it(spark: SparkSession, tmp_path: Path) -> None:

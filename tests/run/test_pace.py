@@ -5,9 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from hypothesis import given, strategies as st
 
+from millstream.checkpoint import CheckpointLog
+from millstream.model.batch import BatchBound
+from millstream.run.admission import Admission
 from millstream.run.pace import Pace
 
 TARGET_S = 10.0
@@ -95,3 +100,44 @@ def test_a_batch_without_rows_shows_nothing() -> None:
     pace = Pace(TARGET_S, 50)
 
     assert pace.after(0, 100.0) is pace
+
+
+def test_a_pace_stays_between_its_floor_and_its_ceiling() -> None:
+    pace = Pace(TARGET_S, 50_000, least=1_000, most=100_000)
+
+    assert pace.after(50_000, 10_000).amount == 1_000
+    assert pace.after(50_000, 0.5).amount == 100_000
+
+
+def after(admission: Admission, seconds: float) -> None:
+    unused: Any = None
+    admission.after(unused, unused, 0, seconds)
+
+
+@given(loads)
+def test_a_receiver_has_room_for_what_a_batch_within_the_target_takes(load: Load) -> None:
+    bound, nobody, read = BatchBound.parse("10 seconds"), CheckpointLog(Path()), [0]
+    admission = Admission(bound, nobody, cores=2, received=lambda: read[0])
+    chance, clock, last = random.Random(load.seed), 1.0, 0.0
+    waiting, took = 0.0, list[float]()
+    while clock < 600:
+        # What finds no room is refused: its sender tries again.
+        offered = 10 * load.offered(last, clock)
+        waiting, last = min(waiting + offered, admission.room().records), clock
+        read[0], waiting = int(waiting), 0.0
+        varied = chance.uniform(1 - load.noise, 1 + load.noise)
+        took.append((load.overhead_s + read[0] / load.capacity) * varied)
+        clock += took[-1]
+        after(admission, took[-1])
+        assert 1_000 <= admission.room().records <= 100_000
+        assert admission.room().batch_s == took[-1]
+
+    assert max(took[2:]) <= TARGET_S * 1.5
+
+
+def test_a_bound_in_rows_is_the_room_of_a_receiver() -> None:
+    bound = BatchBound.parse("500 rows")
+    admission = Admission(bound, CheckpointLog(Path()), cores=2, received=lambda: 500)
+    after(admission, 60)
+
+    assert admission.room().records == 500

@@ -24,7 +24,7 @@ from millstream.lake.maintenance import Maintained, read_maintained
 from millstream.lake.stored import stored_files
 from millstream.model.graph import Graph
 from millstream.run.readers import readers_of
-from millstream.run.upkeep import BackgroundUpkeep, Upkeep, by_driver
+from millstream.run.upkeep import BackgroundUpkeep, Upkeep, UpkeepOptions, by_driver
 from millstream.testing import Script
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ def test_a_running_driver_does_it_when_it_is_asked(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     small_table(home.path, 20)
     with Lease.acquire(home) as lease:
-        background = BackgroundUpkeep(Upkeep(Graph("shop", ()), lease), home, look_every_s=0.01)
+        options = UpkeepOptions(look_every_s=0.01)
+        background = BackgroundUpkeep(Upkeep(Graph("shop", ()), lease, (), options), home)
         background.start()
         try:
             assert by_driver(home, "maintain", wait_s=60)

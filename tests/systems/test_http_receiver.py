@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apps import app_of, wait_for
 
-from millstream.landing.inbox import Inbox
+from millstream.landing.inbox import Inbox, Room
 from millstream.systems.http.source import Http, HttpLimits
 from millstream.testing.server import HOST, free_ports
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Receiver:
     """A receiver at work; what is in its inbox counts as landed, unless it is withheld."""
 
-    def __init__(self, place: Path, **settings: Any) -> None:
+    def __init__(self, place: Path, *, room: Room | None = None, **settings: Any) -> None:
         [self.port] = free_ports(1)
         self._place, self.withheld = place, False
-        self.inbox = Inbox(place, epoch=1, landed=self._landed)
+        self.inbox = Inbox(place, epoch=1, landed=self._landed, room=lambda: room or Room())
         http = Http(self.port, **settings)
         self._thread = threading.Thread(target=http.receive, args=(self.inbox,))
         self._thread.start()
@@ -275,12 +275,10 @@ def test_a_post_that_is_too_large_is_refused_as_a_whole(tmp_path: Path) -> None:
         )
 
 
-def test_clients_that_post_faster_than_records_land_are_told_to_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("millstream.landing.inbox._MOST_WAITING", 1)
+def test_clients_that_post_faster_than_records_land_are_told_to_wait(tmp_path: Path) -> None:
+    limits, room = HttpLimits(bytes_in_flight=10), Room(2, batch_s=3.2)
     with (
-        receiving(tmp_path, limits=HttpLimits(bytes_in_flight=10)) as receiver,
+        receiving(tmp_path, limits=limits, room=room) as receiver,
         ExitStack() as open_ones,
     ):
         receiver.withheld = True
@@ -288,9 +286,12 @@ def test_clients_that_post_faster_than_records_land_are_told_to_wait(
         for number in range(3):
             waiting.append(open_ones.enter_context(receiver.connect(a_post(b"%d" % number))))
             receiver.wait_until_accepted(number + 1)
-        for body in (b"3", b"x" * 8):
-            status, headers, _ = receiver.post(body)
-            assert (status, headers["retry-after"]) == (429, "1")
+        # A batch is under way, and the next one has all that it can take within its target.
+        status, headers, answer = receiver.post(b"3")
+        assert (status, headers["retry-after"]) == (429, "4")
+        assert answer == {"error": "too many records wait to be landed: post again later"}
+        status, headers, _ = receiver.post(b"x" * 8)
+        assert (status, headers["retry-after"]) == (429, "1")
 
         receiver.withheld = False
         assert statuses(*map(answer_of, waiting)) == [200] * 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from millstream.build.event_time import watermarked
 from millstream.lake.travel import read_snapshot
 from millstream.landing.land import Landing
-from millstream.model.dataset import Source
+from millstream.model.dataset import Source, TableReading
 from millstream.model.trigger import Trigger
 from millstream.operators.columns import quoted
 from millstream.spark.admission import ALL_FILES
@@ -69,8 +69,12 @@ class Streams:
     def raw(self, source: Source) -> DataFrame:
         """The records of a source as they arrive."""
         place, is_row_wise = self.orders.home.connector(source.name), self.trigger.is_row_wise
-        connector = source.connector if is_row_wise else self.bounds.connector(source.connector)
-        return connector.read(self.spark, place)
+        if is_row_wise:
+            return source.connector.read(self.spark, place)
+        if isinstance(source.connector, TableReading):
+            files = self.bounds.files(source.connector.folder)
+            return source.connector.read_bounded(self.spark, files)
+        return self.bounds.connector(source.connector).read(self.spark, place)
 
     def __call__(self, name: str) -> DataFrame:
         """The rows of a source or table, as a stream."""

@@ -1,21 +1,27 @@
-"""What a table has gained since a version: how many files and rows, in whole versions."""
+"""What a reader of a table has yet to read: how many files and rows, in whole batches."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable
+
 from millstream.lake.log import actions
+from millstream.lake.stored import stored_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from millstream.lake.stored import StoredFile
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Some versions of a table, one after the other."""
+    """Some versions of a table one after the other, or some files of a snapshot."""
 
     files: int = 0
     """That add rows; those of a compaction do not."""
@@ -34,6 +40,51 @@ def backlog(table: Path, first: int, *, most_rows: int) -> Backlog:
             break
         files, rows = files + len(added), rows + sum(added)
     return Backlog(files, rows)
+
+
+def snapshot_backlog(
+    table: Path, first: int, *, most_rows: int, version: int | None = None
+) -> Backlog:
+    """Count what comes first in a snapshot from a file on, as Spark numbers them.
+
+    Only whole batches are counted: those of the files before are complete, one at least follows,
+    and as many as have no more than `most_rows` together. If no such place is left, for instance
+    because another program has written to the table, all files are counted.
+
+    Args:
+        table: The table.
+        first: The number of the file.
+        most_rows: How many rows are wanted at most.
+        version: Of the snapshot; by default the newest.
+    """
+    files = snapshot_files(table, version)
+    rows = 0
+    found = Backlog()
+    ends = _ends_of_batches(files)
+    for number, file in enumerate(files[first:], first + 1):
+        rows += file.rows
+        if found.files and rows > most_rows:
+            break
+        if number in ends:
+            found = Backlog(number - first, rows)
+    return found
+
+
+def snapshot_files(table: Path, version: int | None = None) -> tuple[StoredFile, ...]:
+    """List the files of a snapshot in the order in which Spark streams them."""
+    files = stored_files(DeltaTable(str(table), version=version))
+    return tuple(sorted(files, key=lambda file: (file.modified_ms, file.path)))
+
+
+def _ends_of_batches(files: Sequence[StoredFile]) -> set[int]:
+    """Say after how many files no batch is left in part, and none is earlier than those read."""
+    ranges = [file.batches for file in files if file.batches]
+    if len(ranges) < len(files):
+        return {len(files)}
+    greatest = accumulate((last for _, last in ranges), max)
+    least = [*accumulate((first for first, _ in reversed(ranges)), min)][::-1]
+    pairs = zip(greatest, least[1:], strict=False)
+    return {len(files), *(n for n, (before, after) in enumerate(pairs, 1) if before < after)}
 
 
 def rows_between(table: Path, first: int, end: int) -> int:

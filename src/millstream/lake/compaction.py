@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 _LOWEST = 19
 _ROWS_AT_ONCE = 65_536
+_QUIET_MS = 24 * 3_600_000
+"""A partition without a new file for so long, such as a day that is over, gets few any more."""
 
 
 def at_once(act: Callable[[], bool]) -> bool:
@@ -86,13 +88,24 @@ class Compacted:
         )
 
 
-def plan(files: Sequence[StoredFile], sizes: FileSizes = SIZES) -> tuple[Group, ...]:
-    """Choose the files that become one, group by group, the smallest groups first."""
+def plan(
+    files: Sequence[StoredFile], sizes: FileSizes = SIZES, *, now_ms: int | None = None
+) -> tuple[Group, ...]:
+    """Choose the files that become one, group by group, the smallest groups first.
+
+    Args:
+        files: Those of the table.
+        sizes: When they are small.
+        now_ms: The time, if partitions that get no more files are to have as few as possible.
+    """
     found: list[Group] = []
     for _, partition in groupby(files, lambda file: str(file.partition)):
         of_partition = tuple(partition)
-        for tier in sizes.tiers:
-            chosen = [g for g in _runs(of_partition, tier, sizes) if len(g) >= sizes.together]
+        newest = max(file.modified_ms for file in of_partition)
+        is_quiet = now_ms is not None and newest < now_ms - _QUIET_MS
+        together = 2 if is_quiet else sizes.together
+        for tier in sizes.tiers[-1:] if is_quiet else sizes.tiers:
+            chosen = [g for g in _runs(of_partition, tier, sizes) if len(g) >= together]
             if chosen:
                 found += chosen
                 break

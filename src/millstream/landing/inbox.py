@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.errors import fault
@@ -13,25 +14,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-_MOST_WAITING = 100_000
 _MOST_UNLANDED = 2
 _KEPT = 10
 """Landed files that stay for a while: a batch may be replayed after a crash."""
 _LOOK_EVERY_S = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much may wait while a batch lands: as many records as the next batch can take."""
+
+    records: int = 100_000
+    batch_s: float = 1.0
+    """How long the batch that is under way takes, by the last one: then there is room again."""
+
+
 class Inbox:
     """Accepts the records of a source, in order; they are acknowledged when they are landed.
 
     Whatever arrives while a batch lands goes into one file, and so into one batch: a slow landing
-    takes larger batches, not longer queues. Files are numbered within the epoch of the driver, so
-    that what an overtaken one still writes acknowledges nothing here.
+    takes larger batches, not longer queues, up to what a batch takes within its target. Files are
+    numbered within the epoch of the driver, so that what an overtaken one still writes
+    acknowledges nothing here.
     """
 
-    def __init__(self, place: Path, *, epoch: int, landed: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        place: Path,
+        *,
+        epoch: int,
+        landed: Callable[[], str],
+        room: Callable[[], Room] = Room,
+    ) -> None:
         place.mkdir(parents=True, exist_ok=True)
-        self._place, self._epoch, self._landed = place, epoch, landed
+        self._place, self._epoch, self._landed, self._room = place, epoch, landed, room
         self._files: list[str] = []
+        self._records: dict[str, int] = {}
+        """How many records the files have that may not be landed."""
         self._next = 0
         self._waiting: list[bytes] = []
         self._changed = threading.Condition()
@@ -64,11 +83,13 @@ class Inbox:
         """
         lines = _lines(records)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or not self._is_full)
+            # That a file is landed is found by looking.
+            while self._is_full and not self._is_closed:
+                self._changed.wait(_LOOK_EVERY_S)
             return self._add(lines)
 
     def try_offer(self, *records: str | bytes) -> str | None:
-        """Add records as `offer` does; None if too many wait already.
+        """Add records as `offer` does; None if more wait than the next batch can take.
 
         Raises:
             InboxClosedError: The app stops.
@@ -95,8 +116,20 @@ class Inbox:
         self._thread.join()
 
     @property
+    def waiting(self) -> int:
+        """How many records wait for the batch after the one that is under way."""
+        landed = self._landed()
+        unlanded = [file for file in self._files if file > landed]
+        return len(self._waiting) + sum(self._records[file] for file in unlanded[1:])
+
+    @property
+    def room_in_s(self) -> float:
+        """After how many seconds a sender that was refused should try again."""
+        return self._room().batch_s
+
+    @property
     def _is_full(self) -> bool:
-        return len(self._waiting) >= _MOST_WAITING
+        return self.waiting >= self._room().records
 
     def _add(self, lines: Sequence[bytes]) -> str:
         self._refuse_if_closed()
@@ -142,13 +175,16 @@ class Inbox:
             sync_written(out)
         draft.replace(self._place / file)
         sync_folder(self._place)
+        self._records[file] = len(lines)
         self._files.append(file)
         self._next += 1
 
     def _forget(self) -> None:
         landed = self._landed()
         while len(self._files) > _KEPT and self._files[0] <= landed:
-            (self._place / self._files.pop(0)).unlink(missing_ok=True)
+            file = self._files.pop(0)
+            del self._records[file]
+            (self._place / file).unlink(missing_ok=True)
 
     def _name(self, number: int) -> str:
         return f"{self._epoch:08d}-{number:012d}.txt"

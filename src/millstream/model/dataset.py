@@ -173,6 +173,20 @@ class BoundedReading(Protocol):
 
 
 @runtime_checkable
+class TableReading(Protocol):
+    """A connector that reads a table of another app, which can be bounded in whole versions."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the table is."""
+        ...
+
+    def read_bounded(self, spark: SparkSession, files: int) -> DataFrame:
+        """Open the stream with so many files in its first batch."""
+        ...
+
+
+@runtime_checkable
 class Tasks(Protocol):
     """A connector that, without batches, keeps tasks of the cluster busy all the time."""
 

@@ -13,13 +13,15 @@ from deltalake import DeltaTable
 
 from millstream.checkpoint import files_of_batch
 from millstream.errors import CheckpointDamagedError
-from millstream.lake.backlog import backlog, rows_between
+from millstream.lake.backlog import backlog, rows_between, snapshot_backlog, snapshot_files
+from millstream.lake.log import commit_path
+from millstream.landing.inbox import Room
 from millstream.model.dataset import BoundedReading
 from millstream.run.pace import Pace
 from millstream.spark.admission import ALL_FILES, Admitted, as_spark_writes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 _FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 128 << 20}
 """What a first batch reads for each core, since it is not known how long it takes."""
 
+_LEAST_RECEIVED = 1_000
+"""Records that may wait in any case: fewer would cost more batches than they spare time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
@@ -43,11 +48,37 @@ class _Read:
     end: Any
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a reader of a Delta table is: at the beginning of a version, or within a snapshot."""
+
+    version: int
+    file: int | None = None
+    """Of the snapshot of the version, the next to be read."""
+
+
 class Admission:
     """What the batches of one query may read, set before each of them is planned."""
 
-    def __init__(self, bound: BatchBound, log: CheckpointLog, *, cores: int) -> None:
-        self._bound, self._log, self._cores = bound, log, cores
+    def __init__(
+        self,
+        bound: BatchBound,
+        log: CheckpointLog,
+        *,
+        cores: int,
+        received: Callable[[], int] | None = None,
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            bound: What a batch may take.
+            log: The checkpoint of the query.
+            cores: How many tasks run at once.
+            received: Returns how many records the last batch has read, if a receiver passes them
+                on: then the bound is that of the inbox.
+        """
+        self._bound, self._log, self._cores, self._received = bound, log, cores, received
+        self._room = Room() if bound.rows is None else Room(bound.rows)
         self._first_limits: set[str] = set()
         self._paces: dict[int, Pace] = {}
         self._running: tuple[StreamingQuery, Admitted, dict[int, Unit]] | None = None
@@ -66,14 +97,17 @@ class Admission:
 
         They are those of whole versions; what the table gains until then comes after them.
         """
-        position = self._planned_position(table) if self._is_bounded else None
-        files = ALL_FILES if position is None else self._files(table, position, self._first("rows"))
+        place = self._planned_place(table) if self._is_bounded else None
+        files = ALL_FILES if place is None else self._files(table, place, self._first("rows"))
         self._first_limits.add(as_spark_writes("files", files))
         return files
 
     def after(self, query: StreamingQuery, spark: SparkSession, batch: int, seconds: float) -> None:
         """Set how much the next batch may read; to be called at the end of each batch."""
         if not self._is_bounded:
+            return
+        if self._received is not None:
+            self._make_room(self._received(), seconds)
             return
         admitted, ours = self._bounded_sources(query, spark)
         if not ours:
@@ -87,6 +121,16 @@ class Admission:
         admitted.set(limits)
         self._last = batch, ends
 
+    def room(self) -> Room:
+        """Return how many received records may wait for the next batch."""
+        return self._room
+
+    def _make_room(self, records: int, seconds: float) -> None:
+        if self._bound.target is not None:
+            target_s, most = self._bound.target.total_seconds(), Room().records
+            pace = Pace(target_s, self._room.records, _LEAST_RECEIVED, most)
+            self._room = Room(pace.after(records, seconds).amount, seconds)
+
     @property
     def _is_bounded(self) -> bool:
         return bool(self._bound.target or self._bound.rows)
@@ -99,9 +143,8 @@ class Admission:
     ) -> Limit:
         if unit == "files":
             table = Path(admitted.table(number))
-            start, end = _version(read.start) if read.batch else 0, _version(read.end)
-            rows = 0 if start is None or end is None else rows_between(table, start, end)
-            most = self._paced(number, "rows", rows, seconds)
+            end = _place(read.end)
+            most = self._paced(number, "rows", _rows(table, read, end), seconds)
             return "files", ALL_FILES if end is None else self._files(table, end, most)
         amount = _records(read) if unit == "rows" else self._bytes(read.batch)
         return unit, self._paced(number, unit, amount, seconds)
@@ -114,8 +157,13 @@ class Admission:
         self._paces[number] = self._paces.get(number, first).after(amount, seconds)
         return self._paces[number].amount
 
-    def _files(self, table: Path, version: int, most_rows: int) -> int:
-        return backlog(table, version, most_rows=most_rows).files or ALL_FILES
+    def _files(self, table: Path, place: _Place, most_rows: int) -> int:
+        begin, files = place.version, 0
+        if place.file is not None:
+            of = place.version
+            files = snapshot_backlog(table, place.file, most_rows=most_rows, version=of).files
+            begin += 1
+        return files or backlog(table, begin, most_rows=most_rows).files or ALL_FILES
 
     def _bytes(self, batch: int) -> int:
         """Sum up the files that a batch has read, as far as they are still there."""
@@ -125,13 +173,14 @@ class Admission:
                 size += os.stat(path).st_size
         return size
 
-    def _planned_position(self, table: Path) -> int | None:
-        """Return the version of a table that the query reads next; None within a snapshot."""
+    def _planned_place(self, table: Path) -> _Place | None:
+        """Return where in a table the query reads next; None if that is not known."""
         if (planned := self._log.planned) < 0:
-            return 0
+            newest = DeltaTable(str(table)).version()
+            return _Place(0) if commit_path(table, 0).exists() else _Place(newest, 0)
         name = str(DeltaTable(str(table)).metadata().id)
         ends = _parsed(self._log.offsets(planned).ends)
-        found = [_version(end) for end in ends if end and end.get("reservoirId") == name]
+        found = [_place(end) for end in ends if end and end.get("reservoirId") == name]
         return found[0] if len(found) == 1 else None
 
     def _bounded_sources(
@@ -162,12 +211,31 @@ def _parsed(ends: tuple[str, ...]) -> list[Any]:
     return [None if end == "-" else json.loads(end) for end in ends]
 
 
-def _version(offset: Any) -> int | None:
-    """Return the version that a Delta offset is at the beginning of; None within one."""
+def _place(offset: Any) -> _Place | None:
+    """Return where a Delta offset is; None within a version that is no snapshot."""
     match offset:
-        case {"reservoirVersion": int(version), "index": -1, **rest}:
-            return None if rest.get("isStartingVersion") else version
+        case {"reservoirVersion": int(version), "isStartingVersion": True, "index": int(index)}:
+            return _Place(version, index + 1)
+        case {"reservoirVersion": int(version), "index": -1}:
+            return _Place(version)
     return None
+
+
+def _rows(table: Path, read: _Read, end: _Place | None) -> int:
+    """Count the rows of a table that a batch has read; 0 if that is not known."""
+    if end is None:
+        return 0
+    start = _place(read.start)
+    if not read.batch:
+        start = _Place(0) if end.file is None else _Place(end.version, 0)
+    if start is None:
+        return 0
+    rows, begin = 0, start.version
+    if start.file is not None:
+        last = end.file if end.version == start.version else None
+        files = snapshot_files(table, start.version)[start.file : last]
+        rows, begin = sum(file.rows for file in files), begin + 1
+    return rows + rows_between(table, begin, end.version)
 
 
 def _records(read: _Read) -> int:

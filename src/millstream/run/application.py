@@ -19,6 +19,7 @@ from millstream.run.recorder import Recorder
 from millstream.run.run_record import run_record
 from millstream.run.runner import Runner
 from millstream.run.supervise import DEFAULT, NEVER
+from millstream.run.upkeep import UpkeepOptions
 from millstream.spark.report import silent
 from millstream.spark.session import log_of_jvm, warm_up
 
@@ -183,7 +184,7 @@ def _runner_options(options: Mapping[str, Any]) -> RunnerOptions:
         trigger=Trigger("once") if options.get("once") else parse_trigger(options.get("trigger")),
         restart=NEVER if fail_fast else DEFAULT,
         fail_fast=fail_fast,
-        maintains=bool(options.get("maintain")),
+        upkeep=options.get("upkeep") or UpkeepOptions(unasked=options.get("maintain", True)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from millstream.run.batch_record import (
     sent_record,
     with_inputs,
 )
+from millstream.run.query import StreamRun
 from millstream.run.serve import ServeRun
 
 if TYPE_CHECKING:
@@ -91,15 +92,20 @@ class Collector:
                 # The order of batches is kept.
                 self._commits[running.name] = commits[done:]
                 return
-            yield from self._records(commit, progress)
+            waiting = running.waiting if isinstance(running, StreamRun) else None
+            yield from self._records(commit, progress, waiting)
 
-    def _records(self, commit: Committed, progress: Progress | None) -> Iterator[BatchRecord]:
+    def _records(
+        self, commit: Committed, progress: Progress | None, waiting: int | None
+    ) -> Iterator[BatchRecord]:
         name, facts = commit.name, commit.facts
         record = batch_record(name, self._kinds.get(name, "table"), facts, commit.at, self._run)
         if progress is None:
             yield with_inputs(record, facts.inputs, self._latest, self._kinds)
             return
         record = reported_record(record, progress)
+        if waiting is not None:
+            record = replace(record, behind_rows=waiting)
         record = self._positions.with_read(record, progress.versions, commit.at)
         yield record
         yield from self._of_live(record, progress.observed)

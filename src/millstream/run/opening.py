@@ -26,10 +26,12 @@ from millstream.model.batch import BatchBound
 from millstream.model.dataset import (
     Beginning,
     FileReading,
+    Receiving,
     Registering,
     Serve,
     Source,
     SparkSink,
+    TableReading,
 )
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
@@ -42,6 +44,7 @@ from millstream.run.references import Renewal
 from millstream.run.serve import ServeRun
 from millstream.run.supervise import DEFAULT, Restart
 from millstream.run.unreadable import ReadableFiles
+from millstream.run.upkeep import USUAL, UpkeepOptions
 from millstream.serve.changes import Changes
 from millstream.serve.serve_sink import ServeSink
 
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
     from millstream.lake.table import TableSink
+    from millstream.landing.inbox import Inbox, Room
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
     from millstream.operators.build_context import References
@@ -78,8 +82,8 @@ class RunnerOptions:
     """That clock."""
     on_commit: Callable[[str, Facts], None] = lambda _name, _facts: None
     """Called with the name of a query and the facts of the batch that it has committed."""
-    maintains: bool = False
-    """Whether tables are maintained beside the batches, without being asked to."""
+    upkeep: UpkeepOptions = USUAL
+    """How tables are maintained beside the batches."""
 
 
 class Opening:
@@ -98,6 +102,10 @@ class Opening:
         self._orders = Orders(graph, lease.home)
         self.landings: dict[str, LandingSink] = {}
         """The sinks of sources, by name."""
+        self.rooms: dict[str, Callable[[], Room]] = {}
+        """How much receivers may pass on, by source."""
+        self.inboxes: dict[str, Inbox] = {}
+        """Where what they pass on waits, while the app runs."""
         self._served: list[ServeSink] = []
 
     def open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
@@ -155,10 +163,17 @@ class Opening:
         sink = LandingSink(landing, table, staging, log.planned_at_ms, followed)
         self.landings[source.name] = sink
         options = replace(self._options(source.name, "append"), files=self._files(source, log))
-        admission = self._admission(source, log)
+        if isinstance(source.connector, Receiving):
+            admission = self._admission(source, log, lambda: sink.facts.counts.get("input", 0))
+            self.rooms[source.name] = admission.room
+            options = replace(options, waiting=partial(self._waiting, source.name))
+        else:
+            admission = self._admission(source, log)
         options = replace(options, admission=admission)
-        raw = Streams(self._spark, self._orders, bounds=admission).raw(source)
-        return StreamRun(raw, sink, log, options)
+        streams = Streams(self._spark, self._orders, bounds=admission)
+        if isinstance(source.connector, TableReading):
+            options = replace(options, reopened=lambda: streams.raw(source))
+        return StreamRun(streams.raw(source), sink, log, options)
 
     def _files(self, source: Source, log: CheckpointLog) -> ReadableFiles | None:
         if not isinstance(source.connector, FileReading):
@@ -207,9 +222,19 @@ class Opening:
         admission = self._admission(query.dataset, log)
         return Streams(self._spark, self._orders, self.trigger(query), admission), admission
 
-    def _admission(self, dataset: Source | Table | Serve, log: CheckpointLog) -> Admission:
+    def _waiting(self, source: str) -> int | None:
+        inbox = self.inboxes.get(source)
+        return None if inbox is None else inbox.waiting
+
+    def _admission(
+        self,
+        dataset: Source | Table | Serve,
+        log: CheckpointLog,
+        received: Callable[[], int] | None = None,
+    ) -> Admission:
         bound = BatchBound.parse(self._graph.batch_of(dataset))
-        return Admission(bound, log, cores=self._spark.sparkContext.defaultParallelism)
+        cores = self._spark.sparkContext.defaultParallelism
+        return Admission(bound, log, cores=cores, received=received)
 
     @property
     def _stored(self) -> Snapshots:

@@ -20,6 +20,8 @@ class Pace:
     target_s: float
     amount: int
     """Rows or bytes."""
+    least: int = 1
+    most: int | None = None
 
     def after(self, amount: int, seconds: float) -> Pace:
         """Return the pace after a batch that has read so much in so many seconds."""
@@ -38,4 +40,5 @@ class Pace:
         return self
 
     def _with(self, amount: float) -> Pace:
-        return replace(self, amount=max(int(amount), 1))
+        within = amount if self.most is None else min(amount, self.most)
+        return replace(self, amount=max(int(within), self.least))

@@ -110,12 +110,16 @@ class StreamOptions:
     launch: Launch = DataStreamWriter.start
     renewal: Renewal | None = None
     """How it continues with newer reference data, if it reads any."""
+    reopened: Callable[[], DataFrame] | None = None
+    """Reads its input from where the checkpoint ends now, for a restart; None if it need not."""
     bound: Callable[[int], int | None] = lambda _: None
     """Returns how far the frontiers of the inputs raise the watermark after a batch, in ms."""
     files: ReadableFiles | None = None
     """Which files its batches read, if it reads any that may be unreadable."""
     admission: Admission | None = None
     """What bounds how much each batch reads; None if nothing does."""
+    waiting: Callable[[], int | None] = lambda: None
+    """Returns how many rows wait to be read, where only we know: those of a receiver."""
     on_dropped: Callable[[int], None] | None = None
     """Called with the number of rows that Spark dropped as late; None accepts that."""
     on_commit: Callable[[Facts], None] = lambda _: None
@@ -158,6 +162,11 @@ class StreamRun:
         return not is_busy and str(status["message"]).startswith(_WAITING)
 
     @property
+    def waiting(self) -> int | None:
+        """How many rows that a receiver has passed on wait to be read; None if there is none."""
+        return self._options.waiting()
+
+    @property
     def failure(self) -> BaseException | None:
         """What the query died of, if it did."""
         if self._query is None or self._stopping:
@@ -192,6 +201,8 @@ class StreamRun:
         if self.renewal is not None and (self.renewal.references.is_used or self._query):
             # A first batch is bounded from where the checkpoint ends, which is elsewhere by now.
             self._frame = self.renewal.frame()
+        elif self._options.reopened is not None and self._query:
+            self._frame = self._options.reopened()
         if self.files is not None:
             self.files.forget_requested()
         self._raised, self._stopping, self._is_first = None, False, True

@@ -72,8 +72,8 @@ class Runner:
         self._receptions: list[Reception] = []
         self._troubles: dict[str, Trouble] | None = None
         self.queries: list[Supervised] = []
-        upkeep = Upkeep(graph, lease, self.queries)
-        self._upkeep = BackgroundUpkeep(upkeep, lease.home, unasked=options.maintains)
+        upkeep = Upkeep(graph, lease, self.queries, options.upkeep)
+        self._upkeep = BackgroundUpkeep(upkeep, lease.home)
         try:
             for query in queries:
                 self._open(query)
@@ -217,8 +217,11 @@ class Runner:
     def _receive(self, query: Query) -> None:
         source = query.dataset
         if isinstance(source, Source) and isinstance(source.connector, Receiving):
-            place, sink = self._home.connector(source.name), self._opening.landings[source.name]
-            inbox = Inbox(place, epoch=self._lease.epoch, landed=lambda: sink.greatest_origin)
+            opening, place = self._opening, self._home.connector(source.name)
+            sink, room = opening.landings[source.name], opening.rooms[source.name]
+            epoch = self._lease.epoch
+            inbox = Inbox(place, epoch=epoch, landed=lambda: sink.greatest_origin, room=room)
+            opening.inboxes[source.name] = inbox
             self._receptions.append(Reception(source, inbox, self._options.restart, self._on_event))
 
     def _look_after(self, supervised: Supervised) -> None:

@@ -64,11 +64,6 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.run.supervise import Supervised
 
-_REST = 9
-"""How many times as long as it has worked it rests."""
-_LOOK_EVERY_S = 5.0
-_CUT_AT_LEAST = 100
-"""Versions: fewer are not worth reading the log for."""
 _STAGING = "staging"
 _ANSWER_EVERY_S = 0.1
 
@@ -90,6 +85,24 @@ class Done:
     rows_dropped: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class UpkeepOptions:
+    """How tables are maintained."""
+
+    unasked: bool = True
+    """Whether a run maintains its tables without a request."""
+    sizes: FileSizes = SIZES
+    cut_at_least: int = 100
+    """Versions: fewer are not worth reading the log for."""
+    look_every_s: float = 5.0
+    """How often a run looks whether anything is to be done."""
+    rest: float = 9
+    """How many times as long as it has worked it rests."""
+
+
+USUAL = UpkeepOptions()
+
+
 class Upkeep:
     """The maintenance of all tables of a home, step by step."""
 
@@ -98,12 +111,10 @@ class Upkeep:
         graph: Graph,
         lease: Lease,
         queries: Sequence[Supervised] = (),
-        *,
-        sizes: FileSizes = SIZES,
-        cut_at_least: int = _CUT_AT_LEAST,
+        options: UpkeepOptions = USUAL,
     ) -> None:
         self._graph, self._lease, self._home, self.queries = graph, lease, lease.home, queries
-        self._sizes, self._cut_at_least = sizes, cut_at_least
+        self.options = options
         self._tables: dict[str, FencedTable] = {}
         self._seen: dict[str, int] = {}
 
@@ -134,7 +145,7 @@ class Upkeep:
         version = table.snapshot().version()
         seen = self._seen.get(name)
         is_whole = effort is Effort.WHOLE
-        if seen is not None and not is_whole and version < seen + self._sizes.together:
+        if seen is not None and not is_whole and version < seen + self.options.sizes.together:
             return
         self._seen[name] = version
         for done in self._steps_of(table, name, effort):
@@ -153,21 +164,20 @@ class Upkeep:
             record_maintained(self._home, name, found)
 
     def _steps_of(self, table: FencedTable, name: str, effort: Effort) -> Iterator[Done]:
-        between, staging = self._between(name), self._staging()
+        between, staging, sizes = self._between(name), self._staging(), self.options.sizes
         if (key := self._key_to_prepare(table, name)) is not None:
             at_lowest_priority(partial(table.prepare, key))
             between(partial(_delete_in_place, table, key))
             yield Done()
-        while can_compact(table.snapshot()):
-            groups = plan(table.stored(), self._sizes)
-            done = [compact(table, group, staging, between) for group in groups[:1]]
-            if not done or not done[0].before:
-                break
-            yield Done(compacted=done[0])
+        # A table whose files come faster than they are compacted must not keep the others waiting.
+        for _ in sizes.tiers if effort is Effort.WHOLE else (1,):
+            if can_compact(table.snapshot()):
+                for group in plan(table.stored(), sizes, now_ms=time.time_ns() // 1_000_000):
+                    yield Done(compacted=compact(table, group, staging, between))
         retention = self.retention(name)
         if retention.rows is not None and (rows := drop_rows(table, retention.rows)):
             yield Done(rows_dropped=rows)
-        least = self._cut_at_least
+        least = self.options.cut_at_least
         if effort is Effort.WHOLE:
             self._checkpoint(table)
             least = 1
@@ -188,7 +198,7 @@ class Upkeep:
     def _checkpoint(self, table: FencedTable) -> None:
         """Write a checkpoint of a table that has changed much since the last one."""
         version, last = table.snapshot().version(), max(checkpoints(table.path), default=0)
-        if version >= last + self._sizes.together and facts_at(table.path, version):
+        if version >= last + self.options.sizes.together and facts_at(table.path, version):
             table.checkpoint()
 
     def retention(self, name: str) -> Retention:
@@ -236,24 +246,8 @@ def _delete_in_place(table: FencedTable, key: Sequence[str]) -> bool:
 class BackgroundUpkeep:
     """Maintenance beside the batches of a run."""
 
-    def __init__(
-        self,
-        upkeep: Upkeep,
-        home: Home,
-        *,
-        unasked: bool = True,
-        look_every_s: float = _LOOK_EVERY_S,
-    ) -> None:
-        """Prepare it.
-
-        Args:
-            upkeep: The work.
-            home: Where it is done.
-            unasked: Whether it is done without a request.
-            look_every_s: How often it is looked whether there is any.
-        """
-        self._upkeep, self._home, self._unasked = upkeep, home, unasked
-        self._look_every_s = look_every_s
+    def __init__(self, upkeep: Upkeep, home: Home) -> None:
+        self._upkeep, self._home, self._unasked = upkeep, home, upkeep.options.unasked
         self._requests = Requests(home)
         self._halt = threading.Event()
         self._thread: threading.Thread | None = None
@@ -280,7 +274,7 @@ class BackgroundUpkeep:
     def _work(self) -> None:
         # A later driver has the home, or it is gone: this driver is about to end, and says why.
         with suppress(MillstreamError):
-            while not self._halt.wait(self._look_every_s):
+            while not self._halt.wait(self._upkeep.options.look_every_s):
                 match asked := self._requests.asked:
                     case None:
                         if self._unasked:
@@ -295,10 +289,10 @@ class BackgroundUpkeep:
     def _paced(self, effort: Effort) -> None:
         begun = time.monotonic()
         for _ in self._upkeep.steps(effort):
-            if self._halt.wait(_REST * (time.monotonic() - begun)):
+            if self._halt.wait(self._upkeep.options.rest * (time.monotonic() - begun)):
                 return
             begun = time.monotonic()
-        self._halt.wait(_REST * (time.monotonic() - begun))
+        self._halt.wait(self._upkeep.options.rest * (time.monotonic() - begun))
 
 
 def maintain(graph: Graph, lease: Lease) -> Mapping[str, Maintained]:

@@ -18,7 +18,7 @@ from millstream.plan import plan_fenced
 from millstream.run.opening import RunnerOptions
 from millstream.run.runner import Runner
 from millstream.run.supervise import NEVER
-from millstream.run.upkeep import Effort, Upkeep
+from millstream.run.upkeep import Effort, Upkeep, UpkeepOptions
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
 from millstream.testing.frontier_check import frontier_faults
@@ -122,8 +122,8 @@ class Script:
         runner, lease = self._runner, self._lease
         assert runner is not None
         assert lease is not None
-        small = FileSizes(together=2, merged=0)
-        for _ in Upkeep(self._graph, lease, runner.queries, sizes=small).steps(Effort.WHOLE):
+        small = UpkeepOptions(sizes=FileSizes(together=2, merged=0))
+        for _ in Upkeep(self._graph, lease, runner.queries, small).steps(Effort.WHOLE):
             continue
 
     def drain(self) -> None:
@@ -325,7 +325,12 @@ class Script:
             trigger = Trigger("once") if once else None
             clock = self._clock
             options = RunnerOptions(
-                trigger, NEVER, fail_fast=True, launch=clock.start, now=lambda: clock.now
+                trigger,
+                NEVER,
+                fail_fast=True,
+                launch=clock.start,
+                now=lambda: clock.now,
+                upkeep=UpkeepOptions(unasked=False),
             )
             runner = Runner(
                 graph, plan_fenced(graph), self._spark, self._lease, options, self.events.append

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,10 @@ class ClientGoneError(Exception):
     """The connection was closed before the post was complete."""
 
 
-def refused_for_now(status: HTTPStatus, why: str) -> RefusedPostError:
+def refused_for_now(status: HTTPStatus, why: str, wait_s: float = 1) -> RefusedPostError:
     """Refuse a post that may be accepted a little later."""
-    return RefusedPostError(status, f"{why}: post again later", {"Retry-After": "1"})
+    wait = {"Retry-After": str(max(math.ceil(wait_s), 1))}
+    return RefusedPostError(status, f"{why}: post again later", wait)
 
 
 class InFlight:

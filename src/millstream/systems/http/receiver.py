@@ -135,7 +135,8 @@ class _Receiver:
         file = self._inbox.try_offer(*records)
         if file is None:
             why = "too many records wait to be landed"
-            raise refused_for_now(HTTPStatus.TOO_MANY_REQUESTS, why)
+            wait_s = self._inbox.room_in_s
+            raise refused_for_now(HTTPStatus.TOO_MANY_REQUESTS, why, wait_s)
         return len(records), file
 
     async def _landing(self, file: str) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location
 
-_ALL_FILES = str(2**31 - 1)
+_ALL_FILES = 2**31 - 1
 _VERSION, _COMMIT = "version", "commit"
 
 
@@ -155,12 +155,24 @@ class Table:
 
     def read(self, spark: SparkSession, place: Path) -> DataFrame:  # noqa: ARG002
         """Open the table as a stream of whole versions, from its first on."""
+        return self.read_bounded(spark, _ALL_FILES)
+
+    @property
+    def folder(self) -> Path:
+        """Where the table is."""
+        return self._path
+
+    def read_bounded(self, spark: SparkSession, files: int) -> DataFrame:
+        """Open the table as `read` does; its first batch reads so many files.
+
+        They must be those of whole batches: of one read in parts, the greatest event time would
+        run ahead of its other rows.
+        """
         from pyspark.sql import functions as F
 
         from millstream.operators.columns import quoted
 
-        # A version read in parts would let the greatest event time run ahead of its other rows.
-        reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _ALL_FILES)
+        reader = spark.readStream.format("delta").option("maxFilesPerTrigger", files)
         if versions(self._path).start == 0:
             reader = reader.option("startingVersion", 0)
         rows = reader.load(str(self._path))
