@@ -62,10 +62,13 @@ chaos: setup ## Kill drivers and damage checkpoints in every way, for an hour; P
 	  --json bench/results/damage.json --document docs/guarantees.md)
 	$(BIN)/python -m tests.chaos.upkeep --kills $(KILLS) --seed $(SEED) \
 	  --json bench/results/upkeep-killed.json --document docs/guarantees.md
+	$(BIN)/python -m tests.chaos.maintained --rounds $(ROUNDS) --seed $(SEED) \
+	  --json bench/results/maintained-killed.json --document docs/guarantees.md
 	$(BIN)/python -m tests.chaos $(CHAOS) --points $(POINTS) --seed $(SEED) $(if $(GO_ON),--go-on) \
 	  --json bench/results/chaos.json --document docs/guarantees.md
 
 KILLS ?= 60
+ROUNDS ?= 1
 
 stores: setup services ## Kill KILLS drivers of each of the six stores, and look for rows that are lost, double, torn or stale
 	$(BIN)/python -m tests.systems.matrix --faults $(KILLS) --seed $(SEED) \

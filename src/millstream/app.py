@@ -68,7 +68,7 @@ class RunOptions(TypedDict, total=False):
     takeover: bool
     fail_fast: bool
     maintain: bool
-    """Whether the run maintains its tables, without being asked to."""
+    """Whether the run maintains its tables without a request; it does, if not said otherwise."""
 
 
 class App:

@@ -74,8 +74,11 @@ def run(  # noqa: PLR0913 - a command has the options it has
     ] = None,
     maintain: Annotated[
         bool,
-        typer.Option("--maintain", help="Compact small files, and delete versions no longer kept."),
-    ] = False,
+        typer.Option(
+            "--maintain/--no-maintain",
+            help="Compact small files, and delete versions no longer kept.",
+        ),
+    ] = True,
     json: Json = False,
     log: Annotated[
         str | None,
@@ -92,8 +95,9 @@ def run(  # noqa: PLR0913 - a command has the options it has
     display = LogDisplay(_log_of(loaded, log, home)) if log else choose_display(json=json)
     places = {"home": home, "master": master, "trigger": trigger}
     chosen = {"select": select, "exclude": exclude}
-    flags = {"once": once, "takeover": takeover, "fail_fast": fail_fast, "maintain": maintain}
+    flags = {"once": once, "takeover": takeover, "fail_fast": fail_fast}
     options: dict[str, object] = {k: v for k, v in (places | chosen | flags).items() if v}
+    options["maintain"] = maintain
     is_wanted = wants_console(console, quiet=once or json or log is not None)
     # Queries report events from their own threads; only the main one prints.
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()

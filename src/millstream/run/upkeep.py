@@ -191,7 +191,7 @@ class Upkeep:
         if not isinstance(dataset, Table) or dataset.mode != "update":
             return None
         size = sum(file.size for file in stored_files(table.snapshot()))
-        if size < self._sizes.merged or not table.can_delete_in_place(dataset.key):
+        if size < self.options.sizes.merged or not table.can_delete_in_place(dataset.key):
             return None
         return dataset.key
 
