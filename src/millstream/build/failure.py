@@ -39,8 +39,10 @@ _REFUSED_STATES = ("0A", "42")
 """Classes of SQLSTATE: what Spark does not support, and what is wrong in the query itself."""
 _ROW_STATES = ("21", "22", "23", "P0")
 """Classes of SQLSTATE: the query is right, and cannot be computed for one of its rows."""
-_PASSING = ("ConnectionError", "Timeout", "TimeoutError", "OSError", "MemoryError")
+_PASSING = ("ConnectionError", "Timeout", "TimeoutError", "OSError")
 """Endings of the names of exceptions that may not occur again on a retry."""
+_OUT_OF_MEMORY = "MemoryError"
+"""How the names of the exceptions of Python, NumPy and Arrow end."""
 _PYTHON_LATE = "Python worker failed to connect back"
 _PYTHON_DIED = "Python worker exited unexpectedly (crashed)"
 _CRASH = re.compile(r"Fatal Python error: (.+)")
@@ -112,6 +114,8 @@ def _raised_by_function(
     frames = [(file, int(line)) for file, line in _FRAME.findall(text) if not is_library(file)]
     places = [Location(place_of(file), line) for file, line in frames]
     own = [place for place in places if place.file == at.file] or places or [at]
+    if name.endswith(_OUT_OF_MEMORY):
+        return fault("PYTHON_MEMORY", at=own[-1], query=query, cause=cause)
     arguments = text.partition(CALLED_WITH)[2].partition("\n")[0]
     called = f", called with {arguments}" if arguments else ""
     return fault("UDF_RAISED", at=own[-1], dataset=query, cause=cause, called=called)

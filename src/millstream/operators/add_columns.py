@@ -156,7 +156,7 @@ class _Compute:
 
         try:
             return act(value)
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, MemoryError):
             raise  # it is not the row's fault
         except Exception as error:
             if not self.tolerates:

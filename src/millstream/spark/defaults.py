@@ -38,6 +38,8 @@ _EVERYWHERE = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # One bound for the caches of all queries together, instead of 64 MB for each partition.
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled": "true",
@@ -52,6 +54,8 @@ _EVERYWHERE = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "millstream.spark.workers",
+    # Else Arrow's allocator reserves a gigabyte as if it were used, and the limit counts it.
+    "spark.executorEnv.MIMALLOC_ARENA_EAGER_COMMIT": "0",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
@@ -80,6 +84,7 @@ _LOCAL = {
 }
 
 
+_STATE_MEMORY = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
 _UNKNOWN_CORES = 8
 _MOST_PARTITIONS = 200
 """Spark's default: in small batches, each partition costs more than it saves."""
@@ -144,6 +149,10 @@ def settings(
     if is_local(master):
         cores = str(_cores(master))
         ours |= _LOCAL | {"spark.sql.shuffle.partitions": cores, "spark.default.parallelism": cores}
+        # All workers of this machine together; Spark divides by what it takes for the cores.
+        ours["spark.executor.cores"] = cores
+        ours["spark.executor.pyspark.memory"] = f"{workers_memory_mb()}m"
+        ours[_STATE_MEMORY] = str(state_memory_mb())
     else:
         partitions = str(min(cluster_cores(master, conf), _MOST_PARTITIONS))
         ours["spark.jars"] = ",".join(map(str, jars))
@@ -193,6 +202,16 @@ def _cores(master: str) -> int:
 def driver_memory_mb() -> int:
     """Return the driver memory: a quarter of the machine (or container), from 1 to 8 GB."""
     return min(max(memory_mb() // 4, 1024), 8192)
+
+
+def workers_memory_mb() -> int:
+    """Return what all Python workers of this machine may take: half of its memory."""
+    return max(memory_mb() // 2, 1024)
+
+
+def state_memory_mb() -> int:
+    """Return what RocksDB may take for the state of all queries: from 128 MB to 1 GB."""
+    return min(max(memory_mb() // 16, 128), 1024)
 
 
 def memory_mb() -> int:

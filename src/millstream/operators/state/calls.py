@@ -226,7 +226,7 @@ class _Turn:
         try:
             answers = self._answered(tuple(map(self._codec.row, rows)), now_us, fired)
             self._codec.packed_state(memory.state)
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, MemoryError):
             raise  # it is not the row's fault
         except Exception as error:
             memory.state, memory.timers = self._codec.state(state), timers
