@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pyspark.sql import functions as F
 from tests.apps import READING, app_of, at, forget_commit, moment, reading, rows, run, timed
@@ -14,6 +15,7 @@ from tests.faults import raises
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.lake.staging import Staged, stage
+from millstream.lake.stored import stored_files
 from millstream.landing.land import Landing
 from millstream.operators import dedup
 from millstream.systems.memory.source import Memory
@@ -64,6 +66,42 @@ def test_every_row_lands_with_a_verdict_and_a_reason(spark: SparkSession, tmp_pa
     ]
     raw = dict(rows(tmp_path, "readings", "_position", "_raw"))
     assert (raw[5], raw[6], raw[7]) == (b'{"id": "six"}', b"nonsense", None)
+
+
+@pytest.mark.parametrize("rules", [{}, {"speed is positive": "speed > 0"}])
+def test_rows_of_a_day_have_files_of_their_own(
+    spark: SparkSession, tmp_path: Path, rules: dict[str, str]
+) -> None:
+    source = Memory(READING)
+    source.add(
+        reading(1, "12:00:00"),
+        reading(2, "23:59:59.999999"),
+        {"id": 3, "at": "2026-05-02T00:00:00Z", "speed": 1.0},
+        {"id": 4, "at": "2099-01-01T00:00:00Z", "speed": 1.0},
+        reading(5, None),
+    )
+    source.add(reading(6, "11:00:00"), reading(7, "23:55:00"))
+    app = timed(source, partition_by="day", expect=rules)
+    app.sql("clean", "SELECT * FROM readings")
+
+    run(app, tmp_path)
+
+    first, second = date(2026, 5, 1), date(2026, 5, 2)
+    assert rows(tmp_path, "readings", "id", "_verdict", "_day") == [
+        (1, "ok", first),
+        (2, "ok", first),
+        (3, "ok", second),
+        (4, "future", None),
+        (5, "malformed", None),
+        (6, "late", None),
+        (7, "ok", first),
+    ]
+    files = stored_files(DeltaTable(str(tmp_path / "tables" / "readings")))
+    days = {file.partition["_day"] for file in files if file.partition["_verdict"] == "ok"}
+    assert days == {"2026-05-01", "2026-05-02"}
+    assert sorted(rows(tmp_path, "clean", "id")) == [(1,), (2,), (3,), (7,)]
+    columns = [field.name for field in DeltaTable(str(tmp_path / "tables/clean")).schema().fields]
+    assert columns == ["id", "at", "speed"]
 
 
 def test_the_ledger_counts_every_row_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,12 +18,24 @@ from millstream.cli.program import run_command
 from millstream.lake.condition import OwnRows
 from millstream.lake.home import Home
 from millstream.lake.log import Facts, facts_of
+from millstream.lake.stored import StoredFile
+from millstream.run.forget import _own
 from millstream.testing.hook import Hook
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+def test_files_of_other_days_are_not_read(tmp_path: Path) -> None:
+    partition = {"_verdict": "ok", "_day": "2026-05-01"}
+    file = StoredFile("not_there.parquet", 1, 1, 0, partition, None)
+
+    assert _own(tmp_path, file, OwnRows({"_day": "2026-05-02", "k": "ann"})) == 0
+    with pytest.raises(FileNotFoundError):
+        _own(tmp_path, file, OwnRows({"_day": "2026-05-01", "k": "ann"}))
+
 
 CANARY = "canary-4711"
 TABLES = """

@@ -90,6 +90,15 @@ def test_what_a_dataset_has_not_read_is_behind_with_its_age(tmp_path: Path) -> N
     assert "90 rows wait for it, the oldest for 1 minute" in cleaned.health.why
 
 
+def test_what_is_behind_says_how_much_work_is_left(tmp_path: Path) -> None:
+    read = [batch("clean", n, ago(10 - n), read={"orders": n + 1}, input=1) for n in range(10)]
+
+    found = overview(tmp_path, run(), *orders(5_000), *read)
+
+    assert "4,990 rows wait for it" in (why := found.datasets[1].health.why or "")
+    assert why.endswith("of work at this rate")
+
+
 @pytest.mark.parametrize(
     ("objective", "state", "why"),
     [

@@ -11,6 +11,7 @@ from millstream.check.options import (
     refused_objectives,
     refused_options,
     uncounted_rows,
+    unused_partitions,
 )
 from millstream.check.reactions import notify_faults, unknown_events
 from millstream.check.serve import (
@@ -50,6 +51,7 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     refused_options,
     refused_durations,
     uncounted_rows,
+    unused_partitions,
     refused_objectives,
     refused_schemas,
     event_times,

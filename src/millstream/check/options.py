@@ -11,6 +11,7 @@ from millstream.model.dataset import (
     LATE_POLICIES,
     MODES,
     ON_VIOLATION,
+    SOURCE_PARTITIONS,
     Alert,
     BoundedReading,
     Serve,
@@ -47,6 +48,8 @@ def refused_options(graph: Graph) -> Iterator[MillstreamError]:
             named.append(("on_violation", dataset.expect.on_violation, ON_VIOLATION))
         if isinstance(dataset, Source):
             named.append(("late", dataset.late, LATE_POLICIES))
+            if dataset.partition_by is not None:
+                named.append(("partition_by", dataset.partition_by, SOURCE_PARTITIONS))
         elif dataset.mode is not None:
             named.append(("mode", dataset.mode, MODES))
         for option, value, allowed in named:
@@ -60,6 +63,23 @@ def refused_options(graph: Graph) -> Iterator[MillstreamError]:
                     nearest=closest(str(value), allowed),
                     allowed=", ".join(allowed),
                 )
+
+
+def unused_partitions(graph: Graph) -> Iterator[MillstreamError]:
+    """Partitions by day of sources that have no event time, or are not landed."""
+    for source in graph.sources:
+        if source.partition_by is None or (source.event_time and not source.live):
+            continue
+        by = "live=True" if source.live else "a source without event_time"
+        yield fault(
+            "OPTION_UNUSED",
+            at=source.at,
+            source=source.name,
+            option="partition_by",
+            value=source.partition_by,
+            by=by,
+            fix="leave partition_by out" if source.live else "name the event time: event_time=…",
+        )
 
 
 def refused_durations(graph: Graph) -> Iterator[MillstreamError]:

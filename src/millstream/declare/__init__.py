@@ -73,6 +73,7 @@ class SourceOptions(TypedDict, total=False):
     late: Literal["keep", "fail"]
     idle: str
     live: bool
+    partition_by: Literal["day"]
     expect: Mapping[str, str]
     evolve: bool
     trigger: str

@@ -23,7 +23,7 @@ from millstream.landing.decode import (
 )
 from millstream.landing.event_time import columns_read, in_arrow, in_spark
 from millstream.landing.idle import Idle, in_microseconds
-from millstream.landing.verdict import Moment, Rule, as_decoded, judge, numbered
+from millstream.landing.verdict import DAY, Moment, Rule, as_decoded, judge, numbered
 from millstream.model.dataset import VERDICTS
 from millstream.model.duration import UNIX_EPOCH
 from millstream.model.schema import Atom, Field, Schema
@@ -52,6 +52,7 @@ _MARKS = (
     Field("_batch", Atom.BIGINT),
     Field("_verdict", Atom.STRING),
 )
+_DAY = Field(DAY, Atom.DATE)
 _JUDGED = ("_arrived_at", "_batch", "_verdict")
 _NOT_LANDED = (NO_RECORD, BLANK)
 _BROKEN = "_broken"
@@ -82,7 +83,18 @@ class Landing:
     @property
     def table_schema(self) -> str:
         """The columns of the landing table, as Spark's JSON."""
-        return Schema((*self.schema.with_nulls().fields, *_MARKS, *self._bent)).to_json()
+        marks = (*_MARKS, *self._day, *self._bent)
+        return Schema((*self.schema.with_nulls().fields, *marks)).to_json()
+
+    @property
+    def _day(self) -> tuple[Field, ...]:
+        """The column that rows are partitioned by besides their verdict, if any."""
+        return (_DAY,) if self.source.partition_by else ()
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns that the landing table is partitioned by."""
+        return ("_verdict", *(field.name for field in self._day))
 
     @property
     def _bent(self) -> tuple[Field, ...]:
@@ -103,7 +115,7 @@ class Landing:
             source.name,
             self.table_schema,
             source.at,
-            partition_by=LandingSink.partition_by,
+            partition_by=self.partition_by,
             evolve=source.evolve,
             optional=(BENT.name,),
         )
@@ -195,7 +207,7 @@ class Landing:
     def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
         """Turn raw records into typed rows, each with its verdict."""
         judged = (mark for mark in _MARKS if mark.name in _JUDGED)
-        marks = decoded_schema(self.schema, (*self._bent, *judged))
+        marks = decoded_schema(self.schema, (*self._bent, *judged, *self._day))
         rows, work = self.prepared(raw, moment)
         return self._reject(map_in_arrow(rows, work, marks))
 
@@ -275,8 +287,6 @@ class Landing:
 class LandingSink:
     """The landing table of one source, open for writing."""
 
-    partition_by = ("_verdict",)
-
     def __init__(
         self,
         landing: Landing,
@@ -298,13 +308,14 @@ class LandingSink:
     def stage(self, raw: DataFrame, batch: int) -> Staged:
         """Parse, judge and write a batch; nothing of it is landed yet."""
         counted, observation = observe(raw, {}, raw.columns)
+        partition_by = self._landing.partition_by
         now = Moment(batch, self._planned_at(batch) * 1000, self.bound)
         if self._landing.source.expect.rules:
             judged = self._landing.judge(counted, now)
-            staged = stage(judged, observation, self._staging, self.partition_by)
+            staged = stage(judged, observation, self._staging, partition_by)
         else:
             rows, work = self._landing.prepared(counted, now)
-            staged = stage(rows, observation, self._staging, self.partition_by, work)
+            staged = stage(rows, observation, self._staging, partition_by, work)
         if staged.seen["_rows"] != staged.rows:
             raise fault(
                 "LANDING_UNBALANCED",

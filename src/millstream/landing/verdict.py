@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from millstream.model.dataset import Source
 
+DAY = "_day"
+"""The column of the day of the event time, of a source that is partitioned by it."""
 _MOMENT = pa.timestamp("us", tz="UTC")
 _US = 1_000_000
 
@@ -37,12 +39,15 @@ class Rule:
     future_us: int
     event_time_from: str | None = None
     """The expression of an event time that is computed, for the reason."""
+    by_day: bool = False
+    """Whether right rows are partitioned by the day of their event time."""
 
     @staticmethod
     def of(source: Source) -> Rule:
         """Return the rule of a source."""
         future_us = in_microseconds(source.future)
-        return Rule(source.event_time, source.future, future_us, source.event_time_from)
+        by_day = source.partition_by is not None
+        return Rule(source.event_time, source.future, future_us, source.event_time_from, by_day)
 
     @property
     def null_reason(self) -> str:
@@ -86,7 +91,16 @@ def judge(
         columns["_arrived_at"] = _repeat(arrived, batch.num_rows, _MOMENT)
         columns["_batch"] = _repeat(moment.batch, batch.num_rows, pa.int64())
         columns["_verdict"] = verdicts
+        if rule.by_day and rule.event_time is not None:
+            columns[DAY] = _day(columns[rule.event_time], verdicts)
         yield pa.RecordBatch.from_pydict(columns)
+
+
+def _day(times: Any, verdicts: Any) -> Any:
+    """Return the days of right rows; other rows may be of any day, and have none."""
+    is_right = pc.equal(verdicts, pa.scalar("ok", verdicts.type))
+    days = pc.cast(times, pa.date32(), safe=False)
+    return pc.if_else(is_right, days, pa.scalar(None, pa.date32()))
 
 
 def as_decoded(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

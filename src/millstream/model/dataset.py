@@ -386,6 +386,7 @@ class Expectations:
     on_violation: str = "quarantine"
 
 
+SOURCE_PARTITIONS = ("day",)
 VERDICTS = ("ok", "late", "future", "malformed", "rejected")
 """What landing says of a row."""
 
@@ -410,6 +411,8 @@ class Source:
     idle: str | None = None
     """How long without rows until the clock moves its watermark; None: rows alone do."""
     live: bool = False
+    partition_by: str | None = None
+    """`day`: the rows of each day of the event time have files of their own."""
     expect: Expectations = Expectations()
     evolve: bool = False
     trigger: str | None = None

@@ -197,6 +197,9 @@ class Forgetting:
 def _own(path: Path, file: StoredFile, rows: OwnRows, deleted: Positions | None = None) -> int:
     import pyarrow.parquet as pq
 
+    # Rows that were set aside have no day; they may have the value in what was received.
+    if any(file.partition.get(name) not in (None, value) for name, value in rows.values.items()):
+        return 0
     others = _others(file, rows)
     with pq.ParquetFile(path / file.path) as opened:
         return sum(
