@@ -61,7 +61,7 @@ def app_of(place: Path, bound: str) -> ms.App:
 
     @app.source(batch=f"{TARGET_S:g} seconds")
     def rows() -> ms.Files:
-        return ms.Files(str(place / "input" / "*.json"), schema="n BIGINT")
+        return ms.Files(str(place / "input"), schema="n BIGINT")
 
     @app.table(batch=bound)
     def slow(rows: DataFrame) -> DataFrame:

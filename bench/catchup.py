@@ -76,7 +76,7 @@ def app_of(place: Path, way: str, batch: str) -> ms.App:
     @app.source(event_time="at", watermark="1 minute", batch="10 seconds")
     def orders() -> ms.Files:
         files = str(place / "input" / "*.parquet")
-        return ms.Files(files, format="parquet", schema=schema, options={"maxFilesPerTrigger": 2})
+        return ms.Files(files, format="parquet", schema=schema, options={"maxFilesPerTrigger": 1})
 
     @app.table(batch=batch)
     def per_minute(orders: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ import pytest
 from pyspark import SparkConf, java_gateway
 
 from millstream.spark import session
-from millstream.spark.defaults import settings
+from millstream.spark.defaults import OWNED, memory_mb, settings
 
 JARS = (Path("/cache/a.jar"), Path("/cache/b.jar"))
 
@@ -35,6 +35,23 @@ def test_a_local_master_shuffles_into_as_many_partitions_as_it_has_cores() -> No
     assert conf["spark.sql.shuffle.partitions"] == "3"
     assert conf["spark.driver.host"] == "127.0.0.1"
     assert "spark.jars" not in conf
+
+
+def test_memory_outside_the_jvm_is_bounded_and_the_bounds_can_be_set() -> None:
+    conf = settings("local[3]", {}, jars=JARS, java_flags=())
+    own = {"spark.executor.pyspark.memory": "9g"}
+
+    rocksdb = "spark.sql.streaming.stateStore.rocksdb"
+    assert conf[f"{rocksdb}.boundedMemoryUsage"] == "true"
+    assert 128 <= int(conf[f"{rocksdb}.maxMemoryUsageMB"]) <= 1024
+    assert conf["spark.executor.pyspark.memory"] == f"{max(memory_mb() // 2, 1024)}m"
+    assert not own.keys() & OWNED.keys()
+    assert (
+        settings("local[3]", own, jars=JARS, java_flags=())["spark.executor.pyspark.memory"] == "9g"
+    )
+    on_cluster = settings("yarn", {}, jars=JARS, java_flags=())
+    assert on_cluster[f"{rocksdb}.boundedMemoryUsage"] == "true"
+    assert "spark.executor.pyspark.memory" not in on_cluster
 
 
 def test_the_executors_of_a_cluster_get_the_jars() -> None:

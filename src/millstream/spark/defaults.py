@@ -38,8 +38,6 @@ _EVERYWHERE = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # One bound for the caches of all queries together, instead of 64 MB for each partition.
-    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled": "true",
@@ -84,7 +82,7 @@ _LOCAL = {
 }
 
 
-_STATE_MEMORY = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 _UNKNOWN_CORES = 8
 _MOST_PARTITIONS = 200
 """Spark's default: in small batches, each partition costs more than it saves."""
@@ -142,6 +140,8 @@ def settings(
     """Combine our settings for this master with the user's, which win."""
     ours = {**_EVERYWHERE, "spark.master": with_retries(master)}
     ours["spark.driver.memory"] = f"{driver_memory_mb()}m"
+    # One bound for the state of all queries, instead of up to 128 MB for each partition of each.
+    ours[f"{_ROCKSDB}.boundedMemoryUsage"] = "true"
     # The class archive holds only what the class path names, so `spark.jars` alone is slower.
     ours["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     # Parallel takes about 15 % less processor time than G1 in small batches on two cores.
@@ -152,7 +152,7 @@ def settings(
         # All workers of this machine together; Spark divides by what it takes for the cores.
         ours["spark.executor.cores"] = cores
         ours["spark.executor.pyspark.memory"] = f"{workers_memory_mb()}m"
-        ours[_STATE_MEMORY] = str(state_memory_mb())
+        ours[f"{_ROCKSDB}.maxMemoryUsageMB"] = str(state_memory_mb())
     else:
         partitions = str(min(cluster_cores(master, conf), _MOST_PARTITIONS))
         ours["spark.jars"] = ",".join(map(str, jars))
