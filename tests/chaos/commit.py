@@ -33,6 +33,8 @@ class Commit:
     facts: Facts
     metrics: Mapping[str, int]
     """What a merge says it did."""
+    is_rewrite: bool
+    """Whether its files only take the place of others: no row is new."""
 
 
 def read_commits(table: Path, after: int = -1) -> Iterator[Commit]:
@@ -59,6 +61,7 @@ def read_commit(table: Path, version: int) -> Commit:
         epoch=epoch,
         batch=batches[0] if batches else None,
         facts=Facts(**json.loads(info[FACTS])) if FACTS in info else Facts(),
+        is_rewrite=any("add" in a and not a["add"]["dataChange"] for a in actions),
         metrics=info.get("operationMetrics", {}) if info.get("operation") == "MERGE" else {},
     )
 

@@ -78,7 +78,8 @@ class Oracle:
             commits = audit.read()
             if self._home.is_landing(name):
                 landed = self._landed.setdefault(name, Landed(name))
-                files = (audit.table / file for commit in commits for file in commit.added)
+                brought = (commit for commit in commits if not commit.is_rewrite)
+                files = (audit.table / file for commit in brought for file in commit.added)
                 landed.add(file for file in files if file.exists())
 
 

@@ -24,8 +24,10 @@ from tests.chaos.subject import Subject
 from tests.chaos.table import to_markdown
 from tests.harness import HarnessError
 
-from millstream.lake.delta import EPOCH, FACTS, Facts
+from millstream.lake.compaction import compact
+from millstream.lake.delta import EPOCH, FACTS, Facts, FencedTable
 from millstream.lake.home import Home
+from millstream.lake.stored import stored_files
 from millstream.loading import load
 from millstream.plan import plan
 
@@ -93,6 +95,19 @@ def test_rows_that_landed_once_are_clean(landing: Landing) -> None:
 
     assert oracle.settle() == Findings()
     assert (oracle.rows, oracle.batches, oracle.last_batch("orders")) == (5, 2, 1)
+
+
+def test_rows_of_compacted_files_are_not_counted_again(landing: Landing, tmp_path: Path) -> None:
+    oracle = landing.oracle(put=5)
+    landing.commit([1, 2])
+    landing.commit([3, 4, 5])
+    (tmp_path / "staging").mkdir()
+    table = FencedTable(landing.path, name="orders", epoch=1)
+
+    assert compact(table, stored_files(table.snapshot()), tmp_path / "staging").after == 1
+
+    assert oracle.settle() == Findings()
+    assert (oracle.rows, oracle.batches) == (5, 2)
 
 
 def test_a_row_that_may_still_be_on_its_way_is_lost_only_in_the_end(landing: Landing) -> None:
