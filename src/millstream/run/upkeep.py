@@ -16,6 +16,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError, OvertakenError, concealed, fault
 from millstream.lake.compaction import (
     SIZES,
@@ -38,7 +39,7 @@ from millstream.lake.history import (
 )
 from millstream.lake.home import QUARANTINE
 from millstream.lake.lease import holder_of
-from millstream.lake.log import checkpoints, facts_at, versions
+from millstream.lake.log import checkpoints, facts_at, first_version, versions
 from millstream.lake.maintenance import (
     Maintained,
     Request,
@@ -171,7 +172,7 @@ class Upkeep:
             yield Done()
         # A table whose files come faster than they are compacted must not keep the others waiting.
         for _ in sizes.tiers if effort is Effort.WHOLE else (1,):
-            if can_compact(table.snapshot()):
+            if can_compact(table.snapshot()) and not self._is_about_to_be_read(name):
                 for group in plan(table.stored(), sizes, now_ms=time.time_ns() // 1_000_000):
                     yield Done(compacted=compact(table, group, staging, between))
         retention = self.retention(name)
@@ -194,6 +195,17 @@ class Upkeep:
         if size < self.options.sizes.merged or not table.can_delete_in_place(dataset.key):
             return None
         return dataset.key
+
+    def _is_about_to_be_read(self, name: str) -> bool:
+        """Return whether a query begins with a snapshot: its first batch is so many files of it."""
+        if first_version(self._home.table(name)) == 0:
+            return False
+        readers = (each.query for each in self.queries if not each.is_over)
+        return any(
+            CheckpointLog(self._home.checkpoint(query.name)).planned < 0
+            for query in readers
+            if name in query.after and query.kind != "recompute"
+        )
 
     def _checkpoint(self, table: FencedTable) -> None:
         """Write a checkpoint of a table that has changed much since the last one."""
