@@ -31,6 +31,7 @@ from bench.memory import Peak
 from millstream.lake.lease import Lease
 from millstream.lake.log import commit_path, commits, facts_of
 from millstream.observe.history import History
+from millstream.run.query import StreamRun
 from millstream.run.upkeep import maintain
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "catchup.json"
 WAYS = ("steady", "new", "cut", "at once")
-FILE_ROWS, USERS = 50_000, 20_000
+FILE_ROWS, USERS = 30_000, 20_000
 START_US = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
 
@@ -91,12 +92,14 @@ def app_of(place: Path, way: str, batch: str) -> ms.App:
 
 
 def run_beside(app: ms.App, rows: int) -> None:
-    """Run the app as a stream until both tables have read all rows as they landed."""
+    """Run the app as a stream until all rows have landed and both tables have read them."""
     running = app.open({"master": "local[2]", "maintain": False})
-    tables = [running.home.table(name) for name in ("per_minute", "counted")]
+    orders = running.home.table("orders")
 
     def look() -> None:
-        if all(facts_of(table).totals.get("input", 0) >= rows for table in tables):
+        streams = [each.running for each in running.queries]
+        is_quiet = all(isinstance(each, StreamRun) and each.is_waiting for each in streams)
+        if is_quiet and facts_of(orders).totals.get("ok", 0) >= rows:
             running.ask_to_stop()
 
     running.serve(look)
