@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         pattern as pattern,
         reference as reference,
         salted as salted,
+        sampling as sampling,
+        sketch as sketch,
         stateful as stateful,
         top_k as top_k,
     )
@@ -87,7 +89,9 @@ _ROOMS = {
     "pattern": "operators",
     "reference": "operators",
     "salted": "operators",
+    "sampling": "operators",
     "sink": "systems.custom.settings",
+    "sketch": "operators",
     "stateful": "operators",
     "top_k": "operators",
 }

@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from millstream.model.sketch import kind_of, without_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -91,6 +93,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def cell(value: Any) -> str:
     """Write one value of a row, as Spark shows it; a window as from when to when.
 
+    Of a sketch, the estimates are written, and their bounds.
+
     >>> cell(None), cell(True), cell({"a": [1, None], "b": "x"})
     ('NULL', 'true', '{a: [1, NULL], b: x}')
     >>> cell(datetime(2026, 1, 31, 12, 0, 0, 500000, tzinfo=UTC))
@@ -98,6 +102,8 @@ def cell(value: Any) -> str:
     >>> hours = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in (10, 11)]
     >>> print(cell({"start": hours[0], "end": hours[1]}).replace(_TO, " to "))
     2013-01-01 10:00 to 11:00
+    >>> cell({"estimate": 4909, "lower": 4800, "upper": 5020, "theta": b"..."})
+    '4909 (4800 to 5020)'
     """
     if hasattr(value, "asDict"):
         value = value.asDict()
@@ -112,7 +118,29 @@ def _struct(value: dict[str, Any]) -> str:
     match value:
         case {"start": datetime() as start, "end": datetime() as end, **rest} if not rest:
             return f"{_short(start)}{_TO}{_short(end).removeprefix(f'{start:%Y-%m-%d} ')}"
+    if kind_of(value):
+        return _sketch(value)
+    value = dict(without_bytes(value))
     return f"{{{', '.join(f'{cell(key)}: {cell(item)}' for key, item in value.items())}}}"
+
+
+def _sketch(value: dict[str, Any]) -> str:
+    match value:
+        case {"quantiles": points}:
+            return ", ".join(f"p{100 * point['rank']:g} {_within(point)}" for point in points)
+        case {"top": points}:
+            return ", ".join(f"{cell(point['item'])} {_within(point)}" for point in points)
+    return _within(value)
+
+
+def _within(point: dict[str, Any]) -> str:
+    """Write an estimate, with its bounds if it is not exact."""
+    found, lower, upper = (_rounded(point[name]) for name in ("estimate", "lower", "upper"))
+    return found if lower == upper else f"{found} ({lower} to {upper})"
+
+
+def _rounded(number: float) -> str:
+    return f"{number:.6g}" if isinstance(number, float) else str(number)
 
 
 def _scalar(value: object) -> str:

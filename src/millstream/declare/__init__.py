@@ -27,6 +27,7 @@ from millstream.model.dataset import (
 )
 from millstream.model.destination import Destination
 from millstream.model.objective import OBJECTIVES
+from millstream.model.sketch import named_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -398,6 +399,8 @@ class SqlFunction:
         with _NAMING:
             for name, frame in zip(self.reads, frames, strict=True):
                 frame.createOrReplaceTempView(name)
+            for function in named_in(self.query):
+                spark.sql(function)
             try:
                 return spark.sql(self.query)
             finally:

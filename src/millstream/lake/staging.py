@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.parquet import WRITTEN, writer
 from millstream.model.schema import quoted_name
+from millstream.model.sketch import is_ordered
 from millstream.spark.arrow import map_in_arrow
 
 if TYPE_CHECKING:
@@ -89,9 +90,12 @@ def _counts(seen: Mapping[str, int]) -> dict[str, int]:
 
 
 def _is_exact(kind: DataType) -> bool:
-    # The last bit of a floating sum depends on the order of addition; maps cannot be hashed.
+    # The last bit of a floating sum depends on the order of addition, some sketches on the order of
+    # rows; maps cannot be hashed.
     if isinstance(kind, ArrayType):
         return _is_exact(kind.elementType)
     if isinstance(kind, StructType):
-        return all(_is_exact(field.dataType) for field in kind.fields)
+        return not is_ordered(kind.names) and all(
+            _is_exact(field.dataType) for field in kind.fields
+        )
     return not isinstance(kind, DoubleType | FloatType | MapType)

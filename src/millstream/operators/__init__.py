@@ -1,5 +1,6 @@
 """DataFrame in, DataFrame out: what users call inside their functions."""
 
+from millstream.operators import sampling, sketch
 from millstream.operators.add_columns import add_columns
 from millstream.operators.dedup import dedup
 from millstream.operators.joins.as_of import join_as_of
@@ -23,6 +24,8 @@ __all__ = [
     "pattern",
     "reference",
     "salted",
+    "sampling",
+    "sketch",
     "stateful",
     "top_k",
 ]

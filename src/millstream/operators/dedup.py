@@ -19,6 +19,8 @@ def dedup(
     *,
     within: str | None = None,
     event_time: str | None = None,
+    error: float | None = None,
+    remembers: int = 1_000_000,
 ) -> DataFrame:
     """Keep one row per key, in a stream as in a batch.
 
@@ -30,11 +32,18 @@ def dedup(
     stream a row is emitted when the watermark has passed it, because an earlier one may still
     arrive, and a key is forgotten after that time.
 
+    With `error`, keys are remembered in Bloom filters: some 5 bytes of state for each of
+    `remembers`, however long keys are and however many come. A row whose key was not seen is left
+    out as if it was, with no more than this chance. At least the last `remembers` keys are known;
+    a key that has been forgotten is kept once more.
+
     Args:
         rows: In a stream with `within`, with a watermark.
         keys: Columns that are equal if rows are of the same event.
         within: How much later a row can be and still be of the same event.
         event_time: The column, if the rows have several of type TIMESTAMP.
+        error: Which share of first rows may be left out, for instance 0.001.
+        remembers: With `error`, how many keys at least.
 
     Raises:
         DeclarationError: A key, the event time or its watermark is missing.
@@ -47,6 +56,13 @@ def dedup(
         why, instead = "one row of all would be kept", 'name columns that tell events apart: ["id"]'
         raise option_fault("ms.dedup", "keys", keys, why=why, instead=instead, at=at)
     check_columns(rows, names, call="ms.dedup", option="keys", at=at)
+    if error is not None:
+        if within is not None:
+            why, instead = "it has within as well", "leave out one of them"
+            raise option_fault("ms.dedup", "error", error, why=why, instead=instead, at=at)
+        from millstream.operators.bloom import once_nearly
+
+        return once_nearly(rows, names, error, remembers, at)
     if within is None:
         return rows.dropDuplicates(list(names))
     from millstream.operators.once import once_within

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import MillstreamError, fault
+from millstream.sql import sketch
 from millstream.sql.limits import Limits, over_limit, over_memory, run_interruptibly, size_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class DuckDBQuery:
     macros: Sequence[str]
     views: Mapping[str, str]
     """How the tables it names are read."""
+    sketches: Sequence[str]
+    """The functions of sketches that it calls."""
     files: Sequence[str]
     """All files that it may read."""
     deleted: Mapping[str, bytes] = field(default_factory=dict)
@@ -117,6 +120,7 @@ def _limit(connection: duckdb.DuckDBPyConnection, limits: Limits, folder: str) -
 
 def _confine(connection: duckdb.DuckDBPyConnection, query: DuckDBQuery) -> None:
     """Let a connection read the live files of these tables, and nothing else for good."""
+    sketch.create(connection, query.sketches)
     for macro in query.macros:
         connection.execute(f"CREATE TEMP MACRO {macro}")
     for name, bits in query.deleted.items():

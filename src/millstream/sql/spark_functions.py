@@ -69,6 +69,8 @@ tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_thet
 ucase unbase64 unhex uniform unix_date unix_micros unix_millis unix_seconds unix_timestamp upper
 url_decode url_encode uuid validate_utf8 var_pop var_samp variance variant_get weekday weekofyear
 when width_bucket window window_time xxhash64 year zeroifnull zip_with
+approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate
+distinct_estimate
 """
 _TABLE_FUNCTIONS = """
 explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack

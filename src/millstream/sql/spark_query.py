@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.errors import fault, listed
+from millstream.model.sketch import named_in
 from millstream.sql.frontier import COLUMNS, FRONTIER, frontier_rows
 from millstream.sql.guard import verified
 from millstream.sql.limits import Limits, over_memory, run_interruptibly
@@ -137,6 +138,8 @@ def register_frontier(spark: SparkSession, home: Home) -> None:
 
 def answer(spark: SparkSession, text: str) -> SparkAnswer:
     """Answer a query on tables that Spark knows."""
+    for function in named_in(text):
+        spark.sql(function)
     return SparkAnswer(spark.sql(text.strip().rstrip(";")))
 
 

@@ -16,6 +16,7 @@ from millstream.sql.live_table import LiveTable
 from millstream.sql.parse import parse, too_deep
 from millstream.sql.queries import Queries
 from millstream.sql.refusal import location_of, refuse
+from millstream.sql.sketch import named_in
 from millstream.sql.types import quoted
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def translate(home: Home, text: str) -> DuckDBQuery:
         columns=tuple(name for name, _ in answer.columns),
         macros=_needed(answer.text, *views.values()),
         views=views,
+        sketches=named_in(answer.text),
         files=tuple(file for _, live in tables.opened.values() for file in live.files),
         deleted={
             name: bits for _, live in tables.opened.values() for name, bits in live.deleted.items()

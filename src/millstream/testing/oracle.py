@@ -232,7 +232,13 @@ def _rows(counted: Counter[Any]) -> tuple[Row, ...]:
 
 
 def _row(row: Any) -> Row:
-    return Row(**{name: _row(v) if _is_struct(v) else v for name, v in row})
+    return Row(**{name: _value(inner) for name, inner in row})
+
+
+def _value(value: Any) -> Any:
+    if _is_struct(value):
+        return _row(value)
+    return tuple(map(_value, value)) if isinstance(value, tuple) else value
 
 
 def _is_struct(value: Any) -> bool:

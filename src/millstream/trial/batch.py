@@ -25,6 +25,7 @@ from millstream.lake.lease import Lease
 from millstream.lake.table import RULES, accepted_rows, open_table_sink, quarantined_rows
 from millstream.lake.travel import read_table
 from millstream.model.dataset import Table
+from millstream.model.sketch import is_ordered, kind_of
 from millstream.model.state import RAISED, ROW
 from millstream.operators.build_context import BuildOptions, of_watermark
 from millstream.operators.columns import quoted
@@ -303,4 +304,7 @@ def _exact(column: Column, kind: DataType) -> Column:
         return F.format_string("%.9e", column.cast("double") * F.pi())
     if isinstance(kind, MapType | ArrayType):
         return F.to_json(column)
+    if isinstance(kind, StructType) and is_ordered(kind.names):
+        # Beyond a few rows nothing else is the same for the same rows.
+        return column["total"] if kind_of(kind.names) else F.lit(0)
     return column

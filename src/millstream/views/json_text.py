@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.model.sketch import without_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -49,7 +51,7 @@ def to_json(view: object) -> str:
 def _shape(value: object) -> object:
     """Return the fields of a view, and the judgements (`is_…`) it makes of them."""
     if isinstance(value, Mapping):
-        return {str(key): _shape(item) for key, item in value.items()}
+        return {str(key): _shape(item) for key, item in without_bytes(value).items()}
     if isinstance(value, list | tuple):
         return [_shape(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

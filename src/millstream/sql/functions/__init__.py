@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from millstream.sql import arithmetic, cast
-from millstream.sql.functions import aggregate, dates, nested, numbers, strings
+from millstream.sql.functions import aggregate, dates, nested, numbers, sketches, strings
 
 FUNCTIONS = {
     **aggregate.FUNCTIONS,
     **dates.FUNCTIONS,
     **nested.FUNCTIONS,
     **numbers.FUNCTIONS,
+    **sketches.FUNCTIONS,
     **strings.FUNCTIONS,
 }
 
