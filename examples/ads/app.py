@@ -5,6 +5,8 @@ clicks       every click, up to 3 hours late, with a verdict
 answered     each click with the impression it belongs to, as soon as both are there
 outcome      each impression with its clicks, or without, once no click can come any more
 by_campaign  shown and clicked by campaign and quarter of an hour, each window when it is final
+shown_to     who is shown a campaign most often, by hour, in a few kilobytes however many users
+capped       users who have seen a campaign so often that they are shown it no more this hour
 
 A generated record stands for one second, or ten: a minute of running is more than eight hours.
 """
@@ -19,6 +21,9 @@ import millstream as ms
 CAMPAIGNS = ("boots", "coffee", "lamps", "tents")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = 3600
+CAP = 20
+"""How often a user is shown a campaign in an hour."""
+USERS = ms.sketch.HeavyHitters(k=20, error=0.002)
 
 app = ms.App("ads")
 
@@ -33,7 +38,8 @@ def shown_at(number: int) -> datetime:
 def impression(dice: random.Random, number: int) -> dict[str, object]:
     """Generate an impression."""
     at, campaign = shown_at(number).isoformat(), dice.choice(CAMPAIGNS)
-    return {"impression": number, "campaign": campaign, "at": at}
+    user = f"u{int(dice.paretovariate(0.5)) % 1000}"
+    return {"impression": number, "campaign": campaign, "user": user, "at": at}
 
 
 def click(dice: random.Random, number: int) -> dict[str, object]:
@@ -47,7 +53,7 @@ def click(dice: random.Random, number: int) -> dict[str, object]:
 def impressions() -> ms.Generator:
     """Ads that were shown."""
     return ms.Generator(
-        schema="impression BIGINT NOT NULL, campaign STRING NOT NULL, at TIMESTAMP",
+        schema="impression BIGINT NOT NULL, campaign STRING NOT NULL, user STRING, at TIMESTAMP",
         make=impression,
         rate=500,
         seed=1,
@@ -88,4 +94,24 @@ def by_campaign(impressions: DataFrame, clicks: DataFrame) -> DataFrame:
             F.sum(1 - F.col("clicked")).alias("shown"),
             F.sum("clicked").alias("clicked"),
         )
+    )
+
+
+@app.table(mode="update", key=["campaign", "hour"])
+def shown_to(impressions: DataFrame) -> DataFrame:
+    """Who is shown a campaign most often."""
+    hour = F.window("at", "1 hour").start.alias("hour")
+    known = impressions.where("user IS NOT NULL")
+    return known.groupBy("campaign", hour).agg(USERS.of("user").alias("users"))
+
+
+@app.table(mode="complete")
+def capped(shown_to: DataFrame) -> DataFrame:
+    """Users who have certainly seen a campaign as often as the cap allows."""
+    one = shown_to.select("campaign", "hour", F.explode("users.top").alias("one"))
+    return one.where(F.col("one.lower") >= CAP).select(
+        "campaign",
+        "hour",
+        F.col("one.item").alias("user"),
+        F.col("one.lower").alias("at_least"),
     )

@@ -52,3 +52,18 @@ def test_an_impression_is_told_with_its_click_or_when_it_can_have_none(
         quarters = s.table("by_campaign").rows("shown", "clicked")
         assert quarters == [(1, 1), (2, 0)]
         s.assert_consistent()
+
+
+def test_a_user_who_has_seen_a_campaign_too_often_is_capped(stream: Callable[..., Script]) -> None:
+    with stream(load(APP)) as s:
+        for number in range(40):
+            user = "ann" if number % 2 else f"u{number}"
+            clock = f"10:{number:02d}:00"
+            s.send("impressions", impression=number, campaign="boots", user=user, at=clock)
+            if number == 20:
+                s.crash(after="sink_commit", query="shown_to")
+                s.restart()
+        s.drain()
+
+        assert s.table("capped").rows("campaign", "user", "at_least") == [("boots", "ann", 20)]
+        s.assert_consistent()

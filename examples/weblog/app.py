@@ -7,11 +7,17 @@ per_minute  requests and errors per minute, kept up to date
 by_page     requests and the slowest request per minute and page, kept up to date
 top_pages   the three most requested pages of each minute, recomputed whenever by_page changes
 slowest     the three pages with the slowest requests of each minute, likewise
+visitors    distinct addresses, quantiles of durations and the most frequent pages per minute
+per_day     the same per day, merged from the minutes
 """
 
 from pyspark.sql import Column, DataFrame, Window, functions as F
 
 import millstream as ms
+
+VISITORS = ms.sketch.Distinct(error=0.05)
+DURATION = ms.sketch.Quantiles(error=0.02, at=(0.5, 0.95, 0.99))
+PAGES = ms.sketch.HeavyHitters(k=3, error=0.001)
 
 app = ms.App("weblog")
 
@@ -40,7 +46,7 @@ def log() -> ms.Files:
 def requests(log: DataFrame) -> DataFrame:
     """The requested page, without parameters, and whether the request failed."""
     page, is_error = F.split_part("url", F.lit("?"), F.lit(1)), F.col("status") >= 400
-    return log.select("at", page.alias("page"), is_error.alias("is_error"), "seconds")
+    return log.select("at", "ip", page.alias("page"), is_error.alias("is_error"), "seconds")
 
 
 @app.table(mode="update", key=["minute"])
@@ -69,6 +75,26 @@ def top_pages(by_page: DataFrame) -> DataFrame:
 def slowest(by_page: DataFrame) -> DataFrame:
     """The three pages with the slowest requests."""
     return first_three(by_page, F.desc("seconds")).select("minute", "place", "page", "seconds")
+
+
+@app.table(mode="update", key=["minute"])
+def visitors(requests: DataFrame) -> DataFrame:
+    """How many different addresses, how slow and which pages: approximately, with bounds."""
+    return requests.groupBy(minute()).agg(
+        VISITORS.of("ip").alias("visitors"),
+        DURATION.of("seconds").alias("duration"),
+        PAGES.of("page").alias("pages"),
+    )
+
+
+@app.table(mode="complete")
+def per_day(visitors: DataFrame) -> DataFrame:
+    """The same per day: an address that comes in two minutes counts once."""
+    return visitors.groupBy(F.to_date("minute").alias("day")).agg(
+        VISITORS.merged("visitors").alias("visitors"),
+        DURATION.merged("duration").alias("duration"),
+        PAGES.merged("pages").alias("pages"),
+    )
 
 
 def minute() -> Column:
