@@ -86,6 +86,7 @@ RUNS ?= 200
 operators: setup ## Prove operators on RUNS random runs, and hold them to DuckDB and to plain Python on STREAMS streams
 	$(BIN)/python -m tests.operators.state.long --streams $(STREAMS) --runs $(RUNS) --seed $(SEED)
 	$(BIN)/python -m tests.operators.long --runs $(RUNS) --seed $(SEED)
+	$(BIN)/python -m tests.operators.sketches_long --runs $(RUNS) --seed $(SEED) --json bench/results/sketches.json
 
 DELIVERIES ?= 300
 

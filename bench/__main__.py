@@ -13,6 +13,7 @@ from bench import (
     posts,
     proof,
     query,
+    sketch,
     skew,
     state,
     stores,
@@ -33,6 +34,7 @@ posts.main()
 jdbc.main()
 proof.main()
 skew.main()
+sketch.main()
 state.main()
 patterns.main()
 joins.main()
