@@ -13,13 +13,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import timedelta
     from pathlib import Path
 
     from pyspark.sql import DataFrame
 
     from millstream.errors import MillstreamError
+    from millstream.model.dataset import Model
     from millstream.model.state import Kept
     from millstream.operators.reference import Reference
 
@@ -47,6 +48,8 @@ class BuildOptions:
     """Up to which event time a batch has all rows: to their end, or to a stream's watermark."""
     references: References | None = None
     """None: reference rows are read as they are."""
+    tables: Path | None = None
+    """The folder of the tables of the home; None if nothing is stored."""
     kept: tuple[Kept, ...] | None = None
     """What the checkpoint of a stream holds; None if it has not run."""
 
@@ -86,6 +89,8 @@ class BuildContext:
     """What the function is called with."""
     options: BuildOptions = field(default_factory=BuildOptions)
     notes: BuildNotes = field(default_factory=BuildNotes)
+    models: Mapping[str, tuple[Model, DataFrame]] = field(default_factory=dict)
+    """The models among what it reads, with their tables."""
 
     def note_raising(self, function: str) -> str | None:
         """Note a function that may raise; return the folder for rows that it raises on, if any."""

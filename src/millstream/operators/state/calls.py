@@ -242,18 +242,25 @@ class _Turn:
         return [*map(self._codec.answer, emitted)] if emitted is not None else []
 
     def _quarantine(self, row: str, why: Exception | str) -> None:
-        if not self._calls.tolerates:
-            cause = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
-            raised = fault(
-                "STATEFUL_RAISED",
-                at=self._declared.at,
-                function=self._declared.name,
-                cause=cause,
-                row=row,
-            )
-            raise raised from (why if isinstance(why, Exception) else None)
-        trace = why if isinstance(why, str) else trace_of(why)
-        self._raised.append(RaisedRow(self._declared.name, row, trace))
+        raised = raised_row(self._declared, row, why, tolerates=self._calls.tolerates)
+        self._raised.append(raised)
+
+
+def raised_row(
+    declared: KeyedState, row: str, why: Exception | str, *, tolerates: bool
+) -> RaisedRow:
+    """Return a row for the quarantine.
+
+    Raises:
+        STATEFUL_RAISED: There is no quarantine.
+    """
+    if not tolerates:
+        cause = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+        raised = fault(
+            "STATEFUL_RAISED", at=declared.at, function=declared.name, cause=cause, row=row
+        )
+        raise raised from (why if isinstance(why, Exception) else None)
+    return RaisedRow(declared.name, row, why if isinstance(why, str) else trace_of(why))
 
 
 def trace_of(error: Exception) -> str:

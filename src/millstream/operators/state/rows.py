@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -22,19 +23,35 @@ from millstream.operators.state.refusal import stateful_fault
 from millstream.operators.state.row_text import NULLS, as_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column
 
     from millstream.model.schema import Field
     from millstream.model.state import KeyedState
+    from millstream.operators.state.parts import Keyed
     from millstream.operators.state.stateful import Stateful
 
 _DELAY = "spark.watermarkDelayMs"
 _TIME, _TEXT, _END = "us", "text", "end"
 _ANSWERS = StructType([StructField("answer", StringType())])
-_STRICT = {**JSON, "mode": "FAILFAST"}
+STRICT = {**JSON, "mode": "FAILFAST"}
+"""How Spark reads texts that Millstream wrote."""
 _OF_KEYS = {**JSON, **NULLS}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """Rows of keys, as what is done with them must know them."""
+
+    key: Schema
+    columns: Schema
+    streams: bool
+    """Whether they come in batches; otherwise all at once, each with the time of the last."""
+    tolerates: bool
+    """Whether rows that a function raises on are quarantined."""
+    keeps_time: bool
+    """Whether there is a clock for timers."""
 
 
 def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
@@ -43,34 +60,13 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
     Raises:
         DeclarationError: The rows do not fit what is declared.
     """
-    declared, context = stateful.declared, build_context()
-    key, columns = _schema(declared, rows, declared.key), _schema(declared, rows, rows.columns)
-    time = _time(declared, rows)
-    keeps_time = not rows.isStreaming or _has_clock(declared, rows, time)
-    notes().states.append(KeptState(declared.name, key, declared.state))
-    calls = Calls(
-        declared,
-        stateful.function,
-        key,
-        columns,
-        streams=rows.isStreaming,
-        tolerates=context is not None and not context.options.stops_if_raised,
-        keeps_time=keeps_time,
-    )
-    clock = "ProcessingTime" if declared.clock == "processing" else "EventTime"
-    keeping = Keeping(
-        name_in_checkpoint(declared.name),
-        clock if keeps_time else "None",  # type: ignore[arg-type]
-        context.note_raising(declared.name) if context else None,
-    )
-    ready = _ready(declared, rows, time)
+    declared = stateful.declared
+
+    def calls(keyed: KeyedRows) -> Calls:
+        facts = (keyed.key, keyed.columns, keyed.streams, keyed.tolerates, keyed.keeps_time)
+        return Calls(declared, stateful.function, *facts)
+
     initial = _initial(stateful, rows) if stateful.initial else None
-    if not rows.isStreaming:
-        end = ready.agg(F.coalesce(F.max(_TIME), F.lit(0)).alias(_END))
-        ready = ready.crossJoin(F.broadcast(end))
-        initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
-    elif declared.order == "event":
-        notes().holds.append(Hold(timedelta(), keeps_times=False))
     if rows.isStreaming and not declared.is_bounded:
         notes().forever.append(
             lambda by: fault(
@@ -78,10 +74,52 @@ def emitted(stateful: Stateful, rows: DataFrame) -> DataFrame:
             )
         )
     if is_plain(declared.emits):
-        return run_keyed(ready, calls, _struct(declared.emits), keeping, initial)
-    answers = run_keyed(ready, calls, _ANSWERS, keeping, initial)
+        return keyed_answers(declared, rows, calls, _struct(declared.emits), initial)
+    answers = keyed_answers(declared, rows, calls, _ANSWERS, initial)
     schema = declared.emits.to_ddl()
-    return answers.select(F.from_json("answer", schema, _STRICT).alias("answer")).select("answer.*")
+    return answers.select(F.from_json("answer", schema, STRICT).alias("answer")).select("answer.*")
+
+
+def keyed_answers(
+    declared: KeyedState,
+    rows: DataFrame,
+    make: Callable[[KeyedRows], Keyed],
+    answers: StructType,
+    initial: DataFrame | None = None,
+) -> DataFrame:
+    """Return the answers to rows: each as its event time and its text, by the text of its key.
+
+    Args:
+        declared: What is kept of a key.
+        rows: All columns that are in the text.
+        make: Makes what is done with the rows of a key.
+        answers: The columns of an answer.
+        initial: What keys begin with, in the form of rows.
+
+    Raises:
+        DeclarationError: The rows do not fit what is declared.
+    """
+    context = build_context()
+    key, columns = _schema(declared, rows, declared.key), _schema(declared, rows, rows.columns)
+    time = _time(declared, rows)
+    keeps_time = not rows.isStreaming or _has_clock(declared, rows, time)
+    notes().states.append(KeptState(declared.name, key, declared.state))
+    tolerates = context is not None and not context.options.stops_if_raised
+    keyed = make(KeyedRows(key, columns, rows.isStreaming, tolerates, keeps_time))
+    clock = "ProcessingTime" if declared.clock == "processing" else "EventTime"
+    keeping = Keeping(
+        name_in_checkpoint(declared.name),
+        clock if keeps_time else "None",  # type: ignore[arg-type]
+        context.note_raising(declared.name) if context else None,
+    )
+    ready = _ready(declared, rows, time)
+    if not rows.isStreaming:
+        end = ready.agg(F.coalesce(F.max(_TIME), F.lit(0)).alias(_END))
+        ready = ready.crossJoin(F.broadcast(end))
+        initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
+    elif declared.order == "event":
+        notes().holds.append(Hold(timedelta(), keeps_times=False))
+    return run_keyed(ready, keyed, answers, keeping, initial)
 
 
 def name_in_checkpoint(function: str) -> str:
