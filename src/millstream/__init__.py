@@ -8,6 +8,7 @@ from millstream.settings import __version__ as __version__
 if TYPE_CHECKING:
     from millstream.app import App as App
     from millstream.landing.inbox import Inbox as Inbox
+    from millstream.learn import score as score
     from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import (
         Timer as Timer,
@@ -90,6 +91,7 @@ _ROOMS = {
     "reference": "operators",
     "salted": "operators",
     "sampling": "operators",
+    "score": "learn",
     "sink": "systems.custom.settings",
     "sketch": "operators",
     "stateful": "operators",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from millstream.bind import BoundApp
     from millstream.declare import (
         AlertOptions,
+        ModelOptions,
         ServeOptions,
         SourceOptions,
         TableOptions,
@@ -147,6 +148,12 @@ class App:
     ) -> Callable[[Function], Function]:
         """Declare a query whose rows are sent to someone, each once in its outbox."""
         return self._decorated(function, declare.alert_of, options)
+
+    def model(
+        self, function: None = None, /, **options: Unpack[ModelOptions]
+    ) -> Callable[[Function], Function]:
+        """Declare a model: the function returns the rows that it learns from."""
+        return self._decorated(function, declare.model_of, options)
 
     def on(self, *kinds: str) -> Callable[[Function], Function]:
         """Declare a function that is called with each event of these kinds, in the driver.

@@ -62,8 +62,8 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(
     assert outcome.refusal == [
         "[UNKNOWN_COMMAND] millstream has no command 'chek'",
         "  fix: did you mean 'check'? commands are alerts, backtest, backup, batch, check, "
-        "checkpoint, console, doctor, explain, files, forget, graph, ledger, maintain, new, query, "
-        "restore, run, sample, settings, show, state, status, stop, top, verify, why",
+        "checkpoint, console, doctor, explain, files, forget, graph, ledger, maintain, models, "
+        "new, query, restore, run, sample, settings, show, state, status, stop, top, verify, why",
     ]
 
 

@@ -17,7 +17,7 @@ from millstream.build.refusal import raised, refused
 from millstream.declare import SqlFunction, described
 from millstream.declare.notebook import place_of
 from millstream.errors import Location, MillstreamError, fault, relative
-from millstream.model.dataset import Source, View
+from millstream.model.dataset import Model, Source, View
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
 
 if TYPE_CHECKING:
@@ -96,13 +96,23 @@ def _answer(
 ) -> DataFrame:
     dataset = graph.datasets[name]
     assert not isinstance(dataset, Source)
-    inputs = [
-        _answer(graph, n, read, options, notes) if isinstance(graph.datasets[n], View) else read(n)
-        for n in dataset.reads
-    ]
+    inputs: list[DataFrame] = []
+    models: dict[str, tuple[Model, DataFrame]] = {}
+    for reads in dataset.reads:
+        match graph.datasets[reads]:
+            case View():
+                inputs.append(_answer(graph, reads, read, options, notes))
+            case Model() as model:
+                table = read(reads)
+                models[reads] = (model, table)
+                inputs.append(_scored_rows(reads, table))
+            case _:
+                inputs.append(read(reads))
     try:
-        with calling(BuildContext(inputs, options, notes)):
+        with calling(BuildContext(inputs, options, notes, models)):
             frame = dataset.build(*inputs)
+            if isinstance(dataset, Model) and isinstance(frame, DataFrame):
+                frame = _learnt(dataset, frame)
     except MillstreamError:
         raise
     except AnalysisException as error:
@@ -113,6 +123,19 @@ def _answer(
     if not isinstance(frame, DataFrame):
         raise fault("NOT_A_DATAFRAME", at=dataset.at, dataset=name, got=described(frame))
     return frame
+
+
+def _learnt(model: Model, rows: DataFrame) -> DataFrame:
+    # Slow to import, and commands that only draw a graph build nothing.
+    from millstream.learn.rows import learnt
+
+    return learnt(model, rows)
+
+
+def _scored_rows(name: str, table: DataFrame) -> DataFrame:
+    from millstream.learn.rows import scored_rows
+
+    return scored_rows(name, table)
 
 
 @contextmanager

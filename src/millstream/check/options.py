@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import Location, MillstreamError, closest, fault
@@ -14,6 +15,7 @@ from millstream.model.dataset import (
     SOURCE_PARTITIONS,
     Alert,
     BoundedReading,
+    Model,
     Serve,
     Source,
     View,
@@ -29,9 +31,24 @@ if TYPE_CHECKING:
 
 
 _KEPT = ("keep", "keep_quarantined", "keep_versions")
+
+
+def _whole_seconds(text: str) -> timedelta:
+    """Read a length of time of whole seconds.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    length = parse_duration(text)
+    if not length or length % timedelta(seconds=1):
+        raise ValueError(text)
+    return length
+
+
 _LENGTHS = 'a number and a unit, such as "10 minutes", "1 day" or "500 ms"'
 _PARSED: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "trigger": (Trigger.parse, "trigger", TRIGGERS),
+    "every": (_whole_seconds, "length of time", 'whole seconds, such as "10 minutes" or "1 day"'),
     "batch": (BatchBound.parse, "bound of batches", BOUNDS),
 }
 """Options that may be more than a length of time: how each is read, and what it is."""
@@ -96,6 +113,8 @@ def refused_durations(graph: Graph) -> Iterator[MillstreamError]:
         options |= {option: getattr(dataset, option, None) for option in _KEPT}
         if isinstance(dataset, Alert):
             options |= {"cooldown": dataset.cooldown, "retry_for": dataset.retry_for}
+        if isinstance(dataset, Model):
+            options |= {"every": dataset.every}
         yield from _refused(dataset.name, options, dataset.at)
 
 

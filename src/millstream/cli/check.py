@@ -56,6 +56,9 @@ def show(view: CheckView) -> None:
     for name, guarantee in view.guarantees.items():
         if not view.faults:
             print(f"  {name}: rows arrive {guarantee}")
+    for name, way in view.learning.items():
+        if not view.faults:
+            print(f"  {name}: {way}")
 
 
 def _triggered(graph: Graph, trigger: str) -> Graph:

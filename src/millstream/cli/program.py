@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERBS = (
     *("new", "sample", "run", "check", "verify", "batch", "backtest", "stop"),
-    *("graph", "status", "top", "show", "why", "ledger", "query", "state"),
+    *("graph", "status", "top", "show", "why", "ledger", "query", "state", "models"),
     *("maintain", "forget", "backup", "restore", "settings", "doctor", "explain"),
     *("checkpoint", "alerts", "files", "console"),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import re
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 from millstream.declare.event_time import event_time_of
@@ -18,6 +20,7 @@ from millstream.model.dataset import (
     Connector,
     Expectations,
     Mode,
+    Model,
     OnViolation,
     Serve,
     Sink,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
 _NAMING = threading.Lock()
 """A session has one frame by each name, and recomputed tables are answered in threads."""
+_LEARN = ("learn_one", "partial_fit")
+"""How estimators learn: those of River, and those of scikit-learn."""
 _UNCLOSED = re.compile(r"(Missing .+) from \d+:(\d+)")
 
 
@@ -139,6 +144,29 @@ class AlertOptions(TypedDict, total=False):
     behind: str
     failed_rows: str
     keep: str
+    keep_versions: str
+
+
+class ModelOptions(TypedDict, total=False):
+    """The options of a model, besides the rows that it learns from."""
+
+    learner: Required[Any]
+    label: str
+    features: Sequence[str]
+    key: Sequence[str]
+    every: str
+    metrics: Sequence[Any]
+    drift: Any
+    window: int
+    classes: Sequence[Any]
+    event_time: str
+    name: str
+    trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
+    keep_quarantined: str
     keep_versions: str
 
 
@@ -284,6 +312,48 @@ def built_alert(
         keep=options.get("keep"),
         keep_versions=options.get("keep_versions"),
     )
+
+
+def model_of(function: Callable[..., object], options: ModelOptions) -> Model:
+    """Make a model of a function that returns the rows to learn from.
+
+    Raises:
+        NOT_A_LEARNER: Its learner cannot learn.
+        UNKNOWN_OPTION: An option does not exist.
+    """
+    name, at = options.get("name", function.__name__), location_of(function)
+    _refuse_unknown(options, ModelOptions, dataset=name, at=at)
+    return Model(
+        name,
+        inputs_of(function),
+        function,
+        at,
+        key=_names(options.get("key", ())),
+        partition_by=("_kind",),
+        trigger=options.get("trigger"),
+        batch=options.get("batch"),
+        **_objectives(options),
+        keep_quarantined=options.get("keep_quarantined"),
+        keep_versions=options.get("keep_versions"),
+        learner=_learner(options.get("learner"), name, at),
+        label=options.get("label"),
+        features=_names(options.get("features", ())),
+        every=options.get("every", "1 hour"),
+        metrics=tuple(options.get("metrics", ())),
+        drift=options.get("drift"),
+        window=options.get("window", 1000),
+        classes=tuple(options.get("classes", ())),
+        event_time=options.get("event_time"),
+    )
+
+
+def _learner(learner: Any, model: str, at: Location) -> Callable[[], Any]:
+    """Return what makes learners: a copy of an estimator, or the function that was given."""
+    if any(hasattr(learner, method) for method in _LEARN):
+        return partial(copy.deepcopy, learner)
+    if not inspect.isfunction(learner):
+        raise fault("NOT_A_LEARNER", at=at, model=model, got=described(learner))
+    return learner
 
 
 def view_of(function: Callable[..., object], options: ViewOptions) -> View:

@@ -510,6 +510,40 @@ class Alert(Table):
 
 
 @dataclass(frozen=True, slots=True)
+class Model(Table):
+    """A model that learns from the rows of a query.
+
+    It is a table of its versions, and of all rows as they were scored before they were learnt.
+    """
+
+    kind: ClassVar = "model"
+
+    learner: Callable[[], Any] = field(kw_only=True, compare=False, repr=False)
+    """Makes a learner that has learnt nothing."""
+    label: str | None = None
+    """The column that is predicted; None: a learner without labels."""
+    features: tuple[str, ...] = ()
+    """The columns it is predicted from; if empty, all but the label, the key and the event time."""
+    every: str = "1 hour"
+    """How far apart in event time versions are kept."""
+    metrics: tuple[Any, ...] = field(default=(), compare=False)
+    """What is measured; if empty, what is usual for what it predicts."""
+    drift: Any = field(default=None, compare=False)
+    """A detector that is told how wrong each prediction was; None: nothing looks for drift."""
+    window: int = 1000
+    """Over how many of the last rows metrics are measured, beside all rows."""
+    classes: tuple[Any, ...] = ()
+    """The labels there are; a row with another is quarantined."""
+    event_time: str | None = None
+    """The column that orders rows, if there are several of type TIMESTAMP."""
+
+    @property
+    def not_features(self) -> tuple[str, ...]:
+        """The columns that are never features by default, besides the event time."""
+        return (*self.key, *((self.label,) if self.label else ()))
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """A query whose answer goes to sinks outside the home."""
 
@@ -544,7 +578,7 @@ class Serve:
         return self.mode or ("update" if trigger.kind == "realtime" else "append")
 
 
-Dataset = Source | View | Table | Alert | Serve
+Dataset = Source | View | Table | Alert | Model | Serve
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
 from millstream.model.batch import DEFAULT_BOUND
-from millstream.model.dataset import Alert, Dataset, Serve, Source, Table, View
+from millstream.model.dataset import Alert, Dataset, Model, Serve, Source, Table, View
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class Graph:
     def tables(self) -> tuple[Table, ...]:
         """The tables, in the order of declaration; the outbox of an alert is one."""
         return tuple(d for d in self.declared if isinstance(d, Table))
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models, in the order of declaration; each is a table too."""
+        return tuple(d for d in self.declared if isinstance(d, Model))
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -122,6 +127,12 @@ class Graph:
         except ValueError:
             return None
         return " or ".join(dict.fromkeys(sink.guarantee(trigger) for sink in serve.to))
+
+    def way_of(self, model: Model) -> str:
+        """How a model learns: for each key in parallel, or all rows on one task, and why."""
+        if model.key:
+            return f"one model for each {', '.join(model.key)}, many at a time"
+        return "one model of all rows, on one task: each row is scored by what those before taught"
 
     def sinks_of(self, serve: Serve) -> tuple[Sink, ...]:
         """The sinks of a served answer, as they are written to in the trigger that is declared."""

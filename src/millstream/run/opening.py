@@ -182,7 +182,8 @@ class Opening:
         return ReadableFiles(source.connector, self._spark, log, record, self._on_event)
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
-        options = BuildOptions(aside=self._home.aside(table.name))
+        folder = self._home.tables_folder
+        options = BuildOptions(aside=self._home.aside(table.name), tables=folder)
         if query.kind == "recompute":
             built = self._checked(query, build(self._graph, table.name, self._stored, options))
             sink = self._table_sink(table, built)
@@ -209,7 +210,8 @@ class Opening:
             return self._recomputed(query, sink)
         log = CheckpointLog(self._home.checkpoint(serve.name))
         streams, admission = self._streams(query, log)
-        built, renewal = self._built(query, streams, BuildOptions(stops_if_raised=True))
+        bound = BuildOptions(stops_if_raised=True, tables=self._home.tables_folder)
+        built, renewal = self._built(query, streams, bound)
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], built.frame, log, self._run_options.launch)
         frontier = StreamFrontier(serve, built.frame, self._orders, log, built.holds)

@@ -52,6 +52,7 @@ class AppView:
     sources: int
     views: int
     tables: int
+    models: int
     alerts: int
     serves: int
 
@@ -59,11 +60,11 @@ class AppView:
     def of(graph: Graph) -> AppView:
         """Show a graph."""
         tables = [table for table in graph.tables if table.kind == "table"]
-        kinds = (graph.sources, graph.views, tables, graph.alerts, graph.serves)
+        kinds = (graph.sources, graph.views, tables, graph.models, graph.alerts, graph.serves)
         return AppView(graph.app, *map(len, kinds))
 
     def __str__(self) -> str:
-        kinds = ("source", "view", "table", "alert", "serve")
+        kinds = ("source", "view", "table", "model", "alert", "serve")
         numbers = ((getattr(self, f"{kind}s"), kind) for kind in kinds)
         parts = (f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers if n)
         return f"{self.name}: {', '.join(parts) or 'nothing declared'}"
@@ -79,6 +80,8 @@ class CheckView:
     """What it can run with, and should not for ever."""
     guarantees: Mapping[str, str | None]
     """How often the rows of each served answer or alert arrive."""
+    learning: Mapping[str, str] = field(default_factory=dict)
+    """How each model learns, and why."""
 
     @staticmethod
     def of(graph: Graph, faults: Iterable[MillstreamError]) -> CheckView:
@@ -89,7 +92,8 @@ class CheckView:
         shown, warnings = (
             tuple(f for w, f in found if w is is_warning) for is_warning in (False, True)
         )
-        return CheckView(AppView.of(graph), shown, warnings, guarantees)
+        learning = {model.name: graph.way_of(model) for model in graph.models}
+        return CheckView(AppView.of(graph), shown, warnings, guarantees, learning)
 
 
 @dataclass(frozen=True, slots=True)

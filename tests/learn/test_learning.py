@@ -1,0 +1,288 @@
+"""How models learn, without Spark: as River's own loop does, however the rows arrive."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+import random
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+from river import cluster, drift
+from sklearn.linear_model import SGDClassifier
+from tests.faults import raises
+from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
+
+from millstream.learn.learner import Predictor, Scored, Task
+from millstream.learn.learning import SCORED, VERSION
+from millstream.learn.pickled import (
+    canonical_bytes,
+    check_digest,
+    digest_of,
+    made_with,
+    read_model,
+)
+from millstream.learn.score import Versioned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.learn.learning import Learning
+
+END_US = 2**52
+KEY = '{"of":"it"}'
+Answer = tuple[Any, ...]
+
+
+class Fragile:
+    """A learner that raises on some rows after it has changed."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def predict_one(self, x: dict[str, Any]) -> bool:
+        """Predict what depends on how many rows were learnt."""
+        return self.rows % 3 == 0
+
+    def learn_one(self, x: dict[str, Any], y: Any) -> None:
+        """Count the row, and raise."""
+        self.rows += 1
+        if x["https"] == 99.0:
+            raise ArithmeticError
+
+
+def run(
+    learning: Learning, rows: Sequence[tuple[int, str]], chance: random.Random
+) -> tuple[list[Answer], list[str]]:
+    """Learn rows in batches that are cut anywhere, some late by a batch, some batches tried twice.
+
+    The frontier never passes a row that is still to come.
+    """
+    cuts = sorted(chance.sample(range(1, len(rows)), chance.randint(1, 12)))
+    edges = [0, *cuts, len(rows)]
+    batches = [list(rows[a:b]) for a, b in itertools.pairwise(edges)]
+    for batch, after in itertools.pairwise(batches):
+        late = [row for row in batch if chance.random() < 0.3]
+        batch[:] = [row for row in batch if row not in late]
+        after.extend(late)
+    answers: list[Answer] = []
+    raised: list[str] = []
+    packed, frontier = None, -math.inf
+    for number, batch in enumerate(batches):
+        chance.shuffle(batch)
+        for _ in range(chance.choice((1, 1, 2))):
+            turn = learning.turn(KEY, packed, batch, frontier)
+        packed = turn.packed
+        answers += turn.answers
+        raised += [row.traceback for row in turn.raised]
+        to_come = [us for rows in batches[number + 1 :] for us, _ in rows]
+        frontier = min(to_come, default=END_US) - 1
+    turn = learning.turn(KEY, packed, (), END_US)
+    return [*answers, *turn.answers], [*raised, *(row.traceback for row in turn.raised)]
+
+
+def whole(learning: Learning, rows: Sequence[tuple[int, str]]) -> tuple[list[Answer], list[str]]:
+    """Learn all rows at once."""
+    turn = learning.turn(KEY, None, rows, END_US)
+    return [*turn.answers], [row.traceback for row in turn.raised]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_a_model_measures_what_rivers_own_loop_does(lesson: Lesson) -> None:
+    answers, raised = whole(learning_of(lesson), arrivals(lesson))
+
+    last = [answer for answer in answers if answer[0] == VERSION][-1]
+    measured = json.loads(last[12])[type(lesson.metric()).__name__]
+    assert raised == []
+    assert last[7] == len(arrivals(lesson)) == sum(a[0] == SCORED for a in answers)
+    assert measured == pytest.approx(lesson.river(), abs=1e-9)
+
+
+def test_a_row_that_cannot_be_learnt_is_refused_and_the_model_is_as_if_it_had_never_come() -> None:
+    lesson = LESSONS[0]
+    rows = arrivals(lesson)[:120]
+    (first, text), (second, other), (third, last) = rows[10], rows[50], rows[90]
+    bad = [
+        (first + 1, text.replace('"y": true', '"y": "NaN"').replace('"y": false', '"y": 7')),
+        (second + 1, json.dumps({**json.loads(other), "https": None})),
+        (third + 1, json.dumps({**json.loads(last), "https": "NaN"})),
+    ]
+    learning = learning_of(lesson)
+    expected, _ = whole(learning, rows)
+
+    found, raised = whole(learning, [*rows, *bad])
+
+    assert found == expected
+    why = [text.splitlines()[-1] for text in raised]
+    assert [text for text in why if text.startswith("the")] == [
+        "the feature 'https' is null",
+        "the feature 'https' is nan",
+    ]
+    assert len(raised) == 3
+
+
+def test_a_learner_that_raises_in_the_middle_of_a_row_has_not_learnt_it() -> None:
+    lesson = Lesson("fragile", Fragile, LESSONS[0].data, LESSONS[0].metric)
+    rows = arrivals(lesson)[:60]
+    good = [row for number, row in enumerate(rows) if (number + 1) % 20]
+    bad = [row for number, row in enumerate(rows) if not (number + 1) % 20]
+    spoilt = [(us, json.dumps({**json.loads(text), "https": 99.0})) for us, text in bad]
+    learning = learning_of(lesson)
+    expected, _ = whole(learning, good)
+
+    found, raised = run(learning, sorted([*good, *spoilt]), random.Random(1))
+
+    assert [answer for answer in found if answer[0] == SCORED] == [
+        answer for answer in expected if answer[0] == SCORED
+    ]
+    assert len(raised) == len(bad)
+
+
+def test_a_label_that_is_none_of_the_classes_is_refused() -> None:
+    learning = learning_of(LESSONS[2], classes=(True,))
+
+    answers, raised = whole(learning, arrivals(LESSONS[2])[:50])
+
+    assert {why.splitlines()[-1] for why in raised} == {"the label False is none of True"}
+    assert sum(answer[0] == SCORED for answer in answers) == 50 - len(raised)
+
+
+def test_a_model_of_another_library_or_with_other_bytes_is_refused() -> None:
+    learning = learning_of(LESSONS[0])
+    packed = learning.turn(KEY, None, arrivals(LESSONS[0])[:9], END_US).packed
+    memory = learning.codec.unpack(packed)
+    state: Any = memory.state
+    state.made_with = "river 0.1.0"
+
+    with raises("MODEL_UNREADABLE", match=r"river 0\.1\.0 wrote it"):
+        learning.turn(KEY, learning.codec.pack(memory), arrivals(LESSONS[0])[9:12], END_US)
+    with raises("MODEL_UNREADABLE"):
+        read_model(b"\x80\x05nothing", "", of="m", at=AT)
+    with raises("MODEL_UNREADABLE"):
+        check_digest(b"other", digest_of(b"bytes"), of="m", at=AT)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_rows_are_scored_together_as_they_are_one_by_one(lesson: Lesson) -> None:
+    learning, learner = learning_of(lesson), lesson.make()
+    rows = list(itertools.islice(lesson.rows(), 200))
+    for x, y in rows:
+        learner.learn_one(x, y)
+    recipe = learning.recipe
+    version = ("2026-01-01T00:00:00Z", canonical_bytes(learner), made_with(learner))
+    facts = (recipe.features, recipe.task, recipe.is_yes_or_no, lesson.name, AT, version)
+    predict = Predictor(learner, recipe.task, recipe.is_yes_or_no)
+    frame = pd.DataFrame([x for x, _ in rows])
+    frame.loc[3, recipe.features[0]] = None
+
+    found = Versioned(*facts).score(frame)
+
+    expected = [predict(x) for x, _ in rows]
+    expected[3] = Scored(None, None)
+    versions = [None if n == 3 else version[0] for n in range(len(rows))]
+    assert found.versions == versions
+    if recipe.task is Task.NUMBER:
+        assert found.predictions[4:] == pytest.approx([one.prediction for one in expected[4:]])
+    else:
+        assert found.predictions == [one.prediction for one in expected]
+        assert found.scores[4:] == pytest.approx([one.score for one in expected[4:]])
+
+
+def test_drift_is_noticed_after_labels_have_changed_their_meaning() -> None:
+    lesson = Lesson("turned", LESSONS[0].make, LESSONS[0].data, LESSONS[0].metric)
+    rows = arrivals(lesson)
+    turn = len(rows) // 2
+    turned = [
+        (us, json.dumps({**json.loads(text), "y": json.loads(text)["y"] == (number < turn)}))
+        for number, (us, text) in enumerate(rows)
+    ]
+    learning = learning_of(lesson)
+    detector = drift.ADWIN()  # type: ignore[no-untyped-call]
+    learning = replace(learning, recipe=replace(learning.recipe, drift=detector))
+
+    steady, _ = whole(learning, rows)
+    found, _ = run(learning, turned[:800], random.Random(4))
+
+    assert [answer for answer in steady if answer[6]] == []
+    [first, *_] = [answer[7] for answer in found if answer[6]]
+    assert turn < first < turn + 150
+
+
+def test_clusters_follow_centres_that_move() -> None:
+    learning = learning_of(UNSUPERVISED[0], labelled=False)
+    chance, centres = random.Random(3), [(-9.0, 0.0), (9.0, 0.0), (0.0, 9.0)]
+    at, rows = json.loads(arrivals(UNSUPERVISED[0])[0][1])["at"], []
+    for number in range(1500):
+        x, y = centres[number % 3]
+        moved = {"x1": x + chance.gauss(0, 0.3) + number / 300, "x2": y + chance.gauss(0, 0.3)}
+        rows.append((number, json.dumps({"at": at, **moved, "y": False})))
+    kmeans = partial(cluster.KMeans, n_clusters=3, halflife=0.3, mu=0, sigma=5, seed=2)
+    learning = replace(learning, recipe=replace(learning.recipe, make=kmeans))
+
+    packed = learning.turn(KEY, None, rows, END_US).packed
+
+    state: Any = learning.codec.unpack(packed).state
+    found = pickle.loads(state.model).centers
+    for x, y in centres:
+        near = min(math.dist((x + 5, y), (c["x1"], c["x2"])) for c in found.values())
+        assert near < 0.6
+
+
+def test_what_a_model_goes_by_is_described_alike_in_every_process() -> None:
+    for lesson in (*LESSONS, *UNSUPERVISED):
+        one, other = (learning_of(lesson).recipe.facts() for _ in range(2))
+        assert one == other
+        assert " at 0x" not in str(one)
+    facts = learning_of(LESSONS[0]).recipe.facts()
+    assert "LogisticRegression" in facts["the learner"]
+    assert facts["what is measured"] == "ROCAUC, Accuracy, and over 50 rows"
+
+
+def test_estimators_of_scikit_learn_learn_row_by_row() -> None:
+    def make() -> Any:
+        return SGDClassifier(loss="log_loss", random_state=3)
+
+    lesson = Lesson("sgd", make, LESSONS[0].data, LESSONS[0].metric)
+    rows, expected, alone = arrivals(lesson)[:100], [], make()
+    learning = learning_of(lesson, classes=(False, True))
+    for number, (x, y) in enumerate(itertools.islice(lesson.rows(), 100)):
+        features = [[float(value) for value in x.values()]]
+        if number:
+            expected.append(str(alone.predict(features)[0]).lower())
+        alone.partial_fit(features, [y], classes=[False, True])
+
+    answers, raised = run(learning, rows, random.Random(2))
+
+    assert raised == []
+    assert [answer[4] for answer in answers if answer[0] == SCORED] == [None, *expected]
+
+
+@pytest.mark.parametrize("lesson", [*LESSONS, *UNSUPERVISED], ids=lambda lesson: lesson.name)
+def test_a_model_is_the_same_to_the_byte_however_its_rows_arrive(lesson: Lesson) -> None:
+    same_however_rows_arrive(lesson, range(3))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lesson", [*LESSONS, *UNSUPERVISED], ids=lambda lesson: lesson.name)
+def test_a_model_is_the_same_on_many_random_arrivals(lesson: Lesson) -> None:
+    same_however_rows_arrive(lesson, range(3, 23))
+
+
+def same_however_rows_arrive(lesson: Lesson, seeds: range) -> None:
+    rows = arrivals(lesson)[:300]
+    learning = learning_of(lesson, labelled=lesson in LESSONS)
+    expected, _ = whole(learning, rows)
+    assert sum(a[0] == VERSION for a in expected) >= 3
+
+    for seed in seeds:
+        chance = random.Random(seed)
+        found, raised = run(learning, rows, chance)
+        assert raised == []
+        if lesson.is_exact:
+            assert found == expected
+        assert [answer[:5] for answer in found] == [answer[:5] for answer in expected]
