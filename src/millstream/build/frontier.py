@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
@@ -16,6 +17,7 @@ from millstream.lake.frontier import NOTHING_YET, Publication, least
 from millstream.lake.log import facts_of
 from millstream.model.dataset import Following, Source
 from millstream.plan.queries import event_time_of
+from millstream.spark.nodes import streams_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +56,7 @@ class StreamFrontier:
     ) -> None:
         self._table, self._orders, self._log, self._holds = table, orders, log, holds
         self._graph, self._home = orders.graph, orders.home
+        self._frame = frame
         self._event_time = _tagged(frame)
         self._kept = kept_time(orders.event_time(table.name), frame)
 
@@ -88,9 +91,15 @@ class StreamFrontier:
         event_time = event_time_of(self._graph, name)
         return event_time is not None and facts.event_time == event_time.column
 
-    @property
+    @cached_property
     def _inputs(self) -> tuple[str, ...]:
-        return stored_inputs(self._graph, self._table.name)
+        names = stored_inputs(self._graph, self._table.name)
+        models = {model.name for model in self._graph.models}
+        if models.isdisjoint(names):
+            return names
+        # A model that rows are only scored with is no stream of the query.
+        streamed = {Path(path).name for path in streams_of(self._frame) if path}
+        return tuple(name for name in names if name not in models - streamed)
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:

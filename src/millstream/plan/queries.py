@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import EventTime, Serve, Source, SparkSink, Table, View
+from millstream.model.dataset import EventTime, Model, Serve, Source, SparkSink, Table, View
 from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def event_time_of(graph: Graph, name: str) -> EventTime | None:
 
     An answer that still has the event-time column of what it reads is read with the same watermark;
     with several inputs, none is assumed: the faster one would make rows of the slower one late.
+    A model beside other inputs is taken to score their rows.
     """
     dataset = graph.datasets[name]
     if isinstance(dataset, Source):
         if dataset.event_time is None or dataset.watermark is None:
             return None
         return EventTime(dataset.event_time, parse_duration(dataset.watermark))
-    inputs = stored_inputs(graph, name)
+    stored = stored_inputs(graph, name)
+    inputs = [n for n in stored if not isinstance(graph.datasets[n], Model)] or stored
     return event_time_of(graph, inputs[0]) if len(inputs) == 1 else None
