@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, listed
 from millstream.learn.learning import VERSION
-from millstream.learn.pickled import check_digest
+from millstream.learn.pickled import check_digest, read_model
 from millstream.learn.rows import (
     BYTES,
     DIGEST,
@@ -164,6 +164,7 @@ def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Lo
 
     Raises:
         SCORE_REFUSED: It is no model, or has no such version.
+        MODEL_UNREADABLE: Another version of its library wrote it, or its bytes are damaged.
     """
     kind = model.schema[PREDICTION] if PREDICTION in model.columns else None
     name = (kind.metadata or {}).get(MODEL) if kind is not None else None
@@ -179,6 +180,9 @@ def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Lo
         joined = rows.join(found, list(declared.key), "left")
         return Chosen(joined, versioned, kind.dataType, _PARTS)
     fixed = next(((row[0], bytes(row[1]), row[2]) for row in found.collect()), None)
+    if fixed is not None:
+        # Here rather than in a task: what cannot be read is refused before a batch begins.
+        read_model(fixed[1], fixed[2] or "", of=name, at=at)
     versioned = Versioned(recipe.features, recipe.task, recipe.is_yes_or_no, name, at, fixed)
     return Chosen(rows, versioned, kind.dataType, ())
 
