@@ -55,6 +55,14 @@ VECTOR_POINTS = {
 }
 """Points of update tables whose rows are deleted where they are."""
 
+PROGRAM_POINTS = {
+    "tick_planned": "the journal of a functional program has the batch; nothing of it has run",
+    "state_staged": "all buckets of a state are written; the version does not have its name",
+    "state_kept": "a version of a state has its name; no output of its batch has run",
+    "output_run": "an output of the batch has run; those after it have not",
+}
+"""Points that a functional program reaches."""
+
 OF_STORES = ("store_written", "store_commit")
 """Points that only a query into stores reaches."""
 
@@ -84,7 +92,7 @@ def armed(home: Path, act: Act) -> Iterator[None]:
 
 def check_point(point: str) -> None:
     """Refuse the name of a point that does not exist."""
-    known = (*POINTS, *DELIVERY_POINTS, *MAINTENANCE_POINTS, *VECTOR_POINTS)
+    known = (*POINTS, *DELIVERY_POINTS, *MAINTENANCE_POINTS, *VECTOR_POINTS, *PROGRAM_POINTS)
     if point not in known:
         raise fault(
             "UNKNOWN_CRASH_POINT", point=point, nearest=closest(point, known), known=listed(known)

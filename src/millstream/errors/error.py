@@ -84,6 +84,18 @@ class CrashNotReachedError(CommandError):
     """A random script continues when its batch does not reach a crash point."""
 
 
+class StreamArgumentError(DeclarationError, ValueError):
+    """Programs written for DStreams catch ValueError where an argument is wrong."""
+
+
+class StreamFunctionError(DeclarationError, AssertionError):
+    """Programs written for DStreams catch AssertionError where a function takes other arguments."""
+
+
+class StreamOrderError(DeclarationError, RuntimeError):
+    """Programs written for DStreams catch what Java calls an IllegalStateException."""
+
+
 class InboxClosedError(ClusterError):
     """A receiver ends when the app stops."""
 
@@ -132,6 +144,11 @@ KINDS: Mapping[str, type[MillstreamError]] = {
 CAUGHT: Mapping[str, type[MillstreamError]] = {
     "CHECKPOINT_DAMAGED": CheckpointDamagedError,
     "CRASH_NOT_REACHED": CrashNotReachedError,
+    "DSTREAM_ARGUMENT": StreamArgumentError,
+    "DSTREAM_FUNCTION": StreamFunctionError,
+    "DSTREAM_NO_OUTPUT": StreamArgumentError,
+    "DSTREAM_STATE": StreamOrderError,
+    "DSTREAM_WINDOW": StreamArgumentError,
     "INBOX_CLOSED": InboxClosedError,
     "NOT_DETERMINISTIC": NotDeterministicError,
     "OVERTAKEN": OvertakenError,

@@ -1,0 +1,24 @@
+"""Functional streams: programs written for DStreams, run by Structured Streaming.
+
+`from millstream.dstream import StreamingContext` instead of `from pyspark.streaming …`, and the
+program runs.
+"""
+
+from millstream.dstream.context import StreamingContext
+from millstream.dstream.events import StreamingListener
+from millstream.dstream.map_state import State, StateSpec
+from millstream.dstream.steps import Steps
+from millstream.dstream.store import rows_into
+from millstream.dstream.stream import DStream, MapWithStateDStream, TransformedDStream
+
+__all__ = [
+    "DStream",
+    "MapWithStateDStream",
+    "State",
+    "StateSpec",
+    "Steps",
+    "StreamingContext",
+    "StreamingListener",
+    "TransformedDStream",
+    "rows_into",
+]
