@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.dstream.program import START, Collect
 
 import millstream.dstream as api
-from millstream.crash import armed
+from millstream.crash import PROGRAM_POINTS, armed
 from millstream.lake.home import Home
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
     from tests.dstream.program import Body, Outputs, Queue
+
+POINTS = tuple(PROGRAM_POINTS)
+"""Where the driver can die in a batch."""
 
 
 class KilledError(Exception):
@@ -42,8 +45,8 @@ def run_ours(  # noqa: PLR0913 - a program, and how it runs
         interval: Of its batches, in seconds.
         count: How many batches run; by default as many as the longest queue has.
         folder: An empty folder for the run.
-        crashes: Numbers of batches, each with a point of `millstream.crash.PROGRAM_POINTS`: when it
-            is reached in that batch (or in a later one, if that one does not reach it) the driver
+        crashes: Numbers of batches, each with one of `POINTS`: when it is reached
+            in that batch (or in a later one, if that one does not reach it) the driver
             dies, and the program starts again in its home.
     """
     with TemporaryDirectory() as scratch:

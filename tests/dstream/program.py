@@ -100,7 +100,10 @@ def written(outputs: Outputs, ordered: frozenset[str] = frozenset()) -> dict[str
     """Write outputs such that JSON keeps them and that equal ones are equal."""
     return {
         name: [
-            [number, [repr(e) for e in elements] if name in ordered else sorted(map(repr, elements))]
+            [
+                number,
+                [repr(e) for e in elements] if name in ordered else sorted(map(repr, elements)),
+            ]
             for number, elements in batches
         ]
         for name, batches in sorted(outputs.items())

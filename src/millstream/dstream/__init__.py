@@ -6,6 +6,7 @@ program runs.
 
 from millstream.dstream.context import StreamingContext
 from millstream.dstream.events import StreamingListener
+from millstream.dstream.kafka import KafkaUtils, OffsetRange, TopicAndPartition
 from millstream.dstream.map_state import State, StateSpec
 from millstream.dstream.steps import Steps
 from millstream.dstream.store import rows_into
@@ -13,12 +14,15 @@ from millstream.dstream.stream import DStream, MapWithStateDStream, TransformedD
 
 __all__ = [
     "DStream",
+    "KafkaUtils",
     "MapWithStateDStream",
+    "OffsetRange",
     "State",
     "StateSpec",
     "Steps",
     "StreamingContext",
     "StreamingListener",
+    "TopicAndPartition",
     "TransformedDStream",
     "rows_into",
 ]

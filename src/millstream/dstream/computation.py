@@ -63,6 +63,11 @@ class Computation:
         found = (self.rdd(node, ms) for ms in self._times(after_ms + 1, to_ms + 1))
         return [rdd for rdd in found if rdd is not None]
 
+    def slice(self, node: Node, begin_ms: int, end_ms: int) -> list[RDD[Any]]:
+        """Return the RDDs from one time to another, both included and rounded down to batches."""
+        begin_ms -= (begin_ms - self.zero_ms) % node.slide_ms
+        return self.between(node, begin_ms - 1, end_ms)
+
     def previous(self, node: Node, ms: int) -> int | None:
         """Return the last batch of a node before another; None if it is not known any more."""
         times = reversed(self._times(self.zero_ms + 1, ms))

@@ -12,8 +12,8 @@ from pyspark.storagelevel import StorageLevel
 
 from millstream.dstream.home import StreamHome
 from millstream.dstream.node import Node, SourceNode, StateNode, TransformNode, nodes_of
-from millstream.dstream.program import Output, Program, here
-from millstream.dstream.receiver import ReceiverSource
+from millstream.dstream.program import ProgramOutput, StreamProgram, here
+from millstream.dstream.receiver import ReceivedSource
 from millstream.dstream.run import LiveRun, ProgramRun
 from millstream.dstream.sources import FolderSource, QueueSource
 from millstream.dstream.stream import DStream
@@ -60,7 +60,7 @@ class StreamingContext:
         self._interval_ms = int(batchDuration * 1000)
         self._directory: str | None = None
         self._sources: list[SourceNode] = []
-        self._outputs: list[Output] = []
+        self._outputs: list[ProgramOutput] = []
         self._levels: dict[Node, StorageLevel] = {}
         self._listeners: list[Any] = []
         self._states = 0
@@ -186,7 +186,7 @@ class StreamingContext:
     ) -> DStream[str]:
         """Receive lines from a TCP server; they are on disk before a batch has them."""
         number = len(self._sources)
-        receiver = ReceiverSource(Socket(hostname, port), f"socket {hostname}:{port}", number)
+        receiver = ReceivedSource(Socket(hostname, port), f"socket {hostname}:{port}", number)
         return self._add_source("socketTextStream", receiver)
 
     def textFileStream(self, directory: str) -> DStream[str]:
@@ -272,7 +272,7 @@ class StreamingContext:
 
     def _add_output(self, node: Node, action: Callable[..., Any] | StoreOutput, name: str) -> None:
         self._check_not_started(name)
-        self._outputs.append(Output(node, action, name, here()))
+        self._outputs.append(ProgramOutput(node, action, name, here()))
 
     def _next_state(self) -> int:
         self._states += 1
@@ -293,7 +293,7 @@ class StreamingContext:
     def _slice(self, node: Node, begin_ms: int, end_ms: int) -> list[RDD[Any]]:
         if self._run is None:
             raise self._refusal("slice", "has not been started")
-        return self._run.computation.between(node, begin_ms - 1, end_ms)
+        return self._run.computation.slice(node, begin_ms, end_ms)
 
     def _check_not_started(self, operation: str) -> None:
         if self._run is not None or self._is_stopped:
@@ -344,9 +344,9 @@ class StreamingContext:
         )
 
     @property
-    def _program(self) -> Program:
+    def _program(self) -> StreamProgram:
         nodes = nodes_of([output.node for output in self._outputs])
-        return Program(
+        return StreamProgram(
             self._interval_ms,
             tuple(self._sources),
             tuple(self._outputs),

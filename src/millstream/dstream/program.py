@@ -26,7 +26,7 @@ _LIBRARIES = (str(Path(__file__).parent), str(Path(pyspark.__file__).parent))
 
 
 @dataclass(frozen=True)
-class Output:
+class ProgramOutput:
     """What is done with the RDD of a node in every batch."""
 
     node: Node
@@ -36,12 +36,12 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Program:
+class StreamProgram:
     """Inputs, outputs, and how long RDDs are kept."""
 
     interval_ms: int
     sources: tuple[SourceNode, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[ProgramOutput, ...]
     states: tuple[str, ...]
     """The operations that keep state, in the order of the program."""
     remembered_ms: int

@@ -33,7 +33,7 @@ class Receives(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ReceiverSource:
+class ReceivedSource:
     """A receiver, in a thread of the driver."""
 
     receiver: Receives
@@ -131,7 +131,7 @@ class ReceivedLines:
 class _OpenReceiver:
     def __init__(
         self,
-        source: ReceiverSource,
+        source: ReceivedSource,
         context: SparkContext,
         place: Path,
         parts: Sequence[Any],
@@ -144,7 +144,7 @@ class _OpenReceiver:
         self._left = [[name, 0] for name in found if name > last]
         first = int(max([*found, last, "-1.txt"]).removesuffix(".txt")) + 1
         self._inbox = ReceivedLines(place, first=first, name=source.name)
-        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread = threading.Thread(target=self._receive, daemon=True, name="dstream receiver")
         self._thread.start()
 
     def plan(self) -> list[Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from millstream.dstream.home import Planned, StreamHome
-    from millstream.dstream.program import Output, Program
+    from millstream.dstream.program import ProgramOutput, StreamProgram
 
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", re.MULTILINE)
 
@@ -29,7 +29,7 @@ class ProgramRun:
     """The batches of a program: each is planned, durably, and then run, until it is done."""
 
     def __init__(
-        self, context: SparkContext, program: Program, home: StreamHome, now_ms: int
+        self, context: SparkContext, program: StreamProgram, home: StreamHome, now_ms: int
     ) -> None:
         self._program, self._home = program, home
         interval_ms = program.interval_ms
@@ -111,7 +111,7 @@ class ProgramRun:
             store.close()
         self._home.close()
 
-    def _run_output(self, number: int, output: Output, planned: Planned) -> EventValue:
+    def _run_output(self, number: int, output: ProgramOutput, planned: Planned) -> EventValue:
         began = EventValue(
             batchTime=EventValue(milliseconds=planned.ms),
             id=number,
@@ -141,7 +141,7 @@ class ProgramRun:
         self.events.tell("onOutputOperationCompleted", outputOperationInfo=ended)
         return ended
 
-    def _act(self, number: int, output: Output, planned: Planned) -> None:
+    def _act(self, number: int, output: ProgramOutput, planned: Planned) -> None:
         rdd = self._computation.rdd(output.node, planned.ms)
         if rdd is None:
             return

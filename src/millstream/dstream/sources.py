@@ -92,7 +92,8 @@ class _OpenQueue:
         begin, end = part
         rdds = list(self._queue.rdds[begin:end])
         if not rdds:
-            return self._context.emptyRDD() if self._queue.default is None else self._queue.default
+            default = self._queue.default
+            return self._context.parallelize([], 1) if default is None else default
         return rdds[0] if self._queue.one_at_a_time else self._context.union(rdds)
 
     def rows(self, part: Any) -> int:  # noqa: ARG002

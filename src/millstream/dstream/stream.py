@@ -106,8 +106,7 @@ class DStream(Generic[T]):
 
     def slice(self, begin: datetime | int, end: datetime | int) -> list[RDD[T]]:
         """Return the RDDs from one time to another, both included; only while the program runs."""
-        slide_ms = self._node.slide_ms
-        return self._ssc._slice(self._node, *(_floor(_to_ms(t), slide_ms) for t in (begin, end)))
+        return self._ssc._slice(self._node, _to_ms(begin), _to_ms(end))
 
     # Element by element.
 
@@ -463,7 +462,3 @@ def _to_ms(moment: datetime | float) -> int:
     if isinstance(moment, datetime):
         return int(time.mktime(moment.timetuple()) * 1000) + moment.microsecond // 1000
     return int(moment * 1000)
-
-
-def _floor(ms: int, slide_ms: int) -> int:
-    return ms // slide_ms * slide_ms
