@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark import RDD
 from pyspark.storagelevel import StorageLevel
 
+from millstream.dstream.frame import FrameSource
 from millstream.dstream.home import StreamHome
 from millstream.dstream.node import Node, SourceNode, StateNode, TransformNode, nodes_of
 from millstream.dstream.program import ProgramOutput, StreamProgram, here
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark import SparkContext
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from millstream.dstream.events import StreamingListener
     from millstream.dstream.sources import BatchSource
@@ -121,21 +123,32 @@ class StreamingContext:
             return
         spark = SparkSession.builder.getOrCreate()
         share_python(spark)
+        home, run = self._open_alone(int(time.time() * 1000))
+        self._live = LiveRun(run, home, spark, "dstream")
+
+    def _open_alone(self, now_ms: int) -> tuple[StreamHome, ProgramRun]:
+        """Become the active context of this process."""
+        with self._changing:
+            self._check_alone()
+            opened = self._open(now_ms)
+            StreamingContext._active = self
+            return opened
+
+    def _start_beside(self, spark: SparkSession, name: str) -> LiveRun:
+        """Start beside other programs of this process, under a name."""
         home, run = self._open(int(time.time() * 1000))
-        self._live = LiveRun(run, home, spark)
+        return LiveRun(run, home, spark, name)
 
     def _open(self, now_ms: int) -> tuple[StreamHome, ProgramRun]:
         """Take the home and open the sources."""
-        with self._changing:
-            self._check_startable()
-            home = StreamHome(self._directory)
-            try:
-                self._run = ProgramRun(self._sc, self._program, home, now_ms)
-            except BaseException:
-                home.close()
-                raise
-            StreamingContext._active = self
-            return home, self._run
+        self._check_startable()
+        home = StreamHome(self._directory)
+        try:
+            self._run = ProgramRun(self._sc, self._program, home, now_ms)
+        except BaseException:
+            home.close()
+            raise
+        return home, self._run
 
     def awaitTermination(self, timeout: int | None = None) -> None:
         """Wait for the end.
@@ -220,6 +233,13 @@ class StreamingContext:
         last = None if default is None else self._as_rdd(default)
         return self._add_source("queueStream", QueueSource(queue, oneAtATime, last))
 
+    def dataFrameStream(self, frame: DataFrame) -> DStream[Row]:
+        """Read the rows of a streaming DataFrame: of any source that Spark or Millstream reads.
+
+        A query of its own stores them in the home; what it has stored belongs to the next batch.
+        """
+        return self._add_source("dataFrameStream", FrameSource(frame))
+
     def transform(
         self, dstreams: list[DStream[Any]], transformFunc: Callable[..., Any]
     ) -> DStream[Any]:
@@ -303,6 +323,10 @@ class StreamingContext:
         if self._is_stopped:
             raise self._refusal("start", "has already been stopped")
         self._check_context("start")
+        if not self._outputs:
+            raise fault("DSTREAM_NO_OUTPUT", at=here())
+
+    def _check_alone(self) -> None:
         active = StreamingContext._active
         if active is not None and active is not self:
             raise fault(
@@ -312,8 +336,6 @@ class StreamingContext:
                 why="only one StreamingContext may be started in this process",
                 use="stop the other one first: StreamingContext.getActive().stop(False)",
             )
-        if not self._outputs:
-            raise fault("DSTREAM_NO_OUTPUT", at=here())
 
     def _check_context(self, operation: str) -> None:
         if self._sc._jsc is None:

@@ -13,6 +13,7 @@ from millstream.dstream.computation import Computation
 from millstream.dstream.events import Events, EventValue
 from millstream.dstream.home import Journal
 from millstream.dstream.node import batch_time
+from millstream.dstream.sources import Settling
 from millstream.dstream.store import OpenStore, StoreOutput
 from millstream.errors import MillstreamError, fault
 
@@ -71,6 +72,12 @@ class ProgramRun:
         after_ms = max(now_ms, last.ms if last else self._zero_ms)
         interval_ms = self._program.interval_ms
         return self._zero_ms + ((after_ms - self._zero_ms) // interval_ms + 1) * interval_ms
+
+    def settle(self) -> None:
+        """Wait until sources that run queries of their own have stored all there is."""
+        for source in self._sources.values():
+            if isinstance(source, Settling):
+                source.settle()
 
     def plan(self, ms: int) -> Planned:
         """Plan a batch of what has arrived: from now on its time and its rows are fixed."""
@@ -179,7 +186,7 @@ class LiveRun:
     batch of the query waits for the next planned one and runs it.
     """
 
-    def __init__(self, run: ProgramRun, home: StreamHome, spark: Any) -> None:
+    def __init__(self, run: ProgramRun, home: StreamHome, spark: Any, name: str) -> None:
         self._run = run
         self._changed = threading.Condition()
         self._is_planning, self._is_stopping = True, False
@@ -188,7 +195,7 @@ class LiveRun:
         self._planner = threading.Thread(target=self._plan_all, daemon=True)
         ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         writer = ticks.writeStream.option("checkpointLocation", str(home.checkpoint))
-        self._query = writer.queryName("dstream").foreachBatch(self._run_one).start()
+        self._query = writer.queryName(name).foreachBatch(self._run_one).start()
         self._planner.start()
 
     def wait(self, seconds: float | None) -> bool:

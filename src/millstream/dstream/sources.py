@@ -6,7 +6,7 @@ import glob
 import json
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from millstream.lake.durable import sync_written, write_durably
 
@@ -40,6 +40,15 @@ class OpenSource(Protocol):
 
     def close(self) -> None:
         """Receive no more."""
+        ...
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """An open source that a test can wait for."""
+
+    def settle(self) -> None:
+        """Wait until all that is there belongs to the next batch."""
         ...
 
 

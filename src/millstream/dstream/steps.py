@@ -29,7 +29,7 @@ class Steps:
         """
         seconds = now.timestamp() if isinstance(now, datetime) else now
         self._ssc, self._now_ms = ssc, round(seconds * 1000)
-        _, self._run = ssc._open(self._now_ms)
+        _, self._run = ssc._open_alone(self._now_ms)
 
     def run(self, batches: int = 1) -> None:
         """Run what was planned and not done before, then let so many intervals pass.
@@ -40,6 +40,7 @@ class Steps:
         self.finish()
         for _ in range(batches):
             self._now_ms = self._run.next_ms(self._now_ms)
+            self._run.settle()
             self._run.plan(self._now_ms)
             self.finish()
 

@@ -59,7 +59,7 @@ class DStream(Generic[T]):
         Raises:
             DSTREAM_FUNCTION: It takes another number of arguments.
         """
-        return TransformedDStream(self, _with_time(func, 1, "transform"))
+        return TransformedDStream(self, func)
 
     def transformWith(
         self,

@@ -59,6 +59,11 @@ class Inbox:
         self._thread.start()
 
     @property
+    def place(self) -> Path:
+        """The folder of its files, which the landing reads."""
+        return self._place
+
+    @property
     def is_closed(self) -> bool:
         """Whether no more records are accepted, because the app stops."""
         return self._is_closed
