@@ -69,11 +69,11 @@ def test_a_store_has_every_batch_once_wherever_the_driver_dies(
 
 def test_only_what_a_later_batch_reads_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     ssc = context(spark, tmp_path)
-    pairs = ssc.queueStream([[n] for n in range(30)]).map(lambda n: (n % 3, n))
+    pairs = ssc.queueStream([[n] for n in range(12)]).map(lambda n: (n % 3, n))
     pairs.updateStateByKey(add).window(3).foreachRDD(lambda rdd: rdd.count())
 
     with Steps(ssc) as steps:
-        steps.run(30)
+        steps.run(12)
         kept = [
             len([*(tmp_path / "dstream" / name).glob("[0-9]*")]) for name in ("journal", "states/0")
         ]

@@ -191,6 +191,7 @@ class LiveRun:
         self._changed = threading.Condition()
         self._is_planning, self._is_stopping = True, False
         self._ended = threading.Event()
+        self._runner: threading.Thread | None = None
         self.error: BaseException | None = None
         self._planner = threading.Thread(target=self._plan_all, daemon=True)
         ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
@@ -226,8 +227,6 @@ class LiveRun:
             self._query.stop()
         self._run.close()
         self._ended.set()
-
-    _runner: threading.Thread | None = None
 
     def _wait_for(self, condition: Any) -> None:
         with self._changed:

@@ -86,7 +86,7 @@ class OpenStore:
         digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
         # An output of a longer slide has no rows, and so no batch, at every number.
         pending = PendingBatch(self._home.id, planned.number, digest, is_sparse=True)
-        self._store.write(pending, lambda: [table], self._settle)
+        self._store.write(pending, lambda: [table] if rows else [], self._settle)
 
     def close(self) -> None:
         """Close the connection."""
