@@ -1,6 +1,7 @@
 """Run every measurement."""
 
 from bench import (
+    dstream,
     fence,
     first,
     frame,
@@ -42,4 +43,5 @@ growth.main()
 first.main()
 frame.main()
 text.main()
+dstream.main()
 latency.main()
