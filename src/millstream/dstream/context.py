@@ -278,6 +278,10 @@ class StreamingContext:
         )
         return DStream(node, self)
 
+    def guarantees(self) -> list[str]:
+        """Say of each output how often it is done for a batch, whatever fails."""
+        return [str(output) for output in self._outputs]
+
     def addStreamingListener(self, streamingListener: StreamingListener) -> None:
         """Call a listener on what happens."""
         self._listeners.append(streamingListener)

@@ -140,12 +140,12 @@ class Journal:
     @property
     def last(self) -> Planned | None:
         """The last batch that was planned."""
-        return next(reversed(self.batches.values()), None)
+        return self._all[-1] if self.batches else None
 
     @property
     def waiting(self) -> list[Planned]:
         """The batches that are planned and not done."""
-        return [planned for planned in self.batches.values() if planned.number > self.done]
+        return [planned for planned in self._all if planned.number > self.done]
 
     def add(self, ms: int, parts: Sequence[Any]) -> Planned:
         """Plan a batch; it is on disk when this returns."""
@@ -162,13 +162,18 @@ class Journal:
 
     def before(self, ms: int) -> list[Planned]:
         """Return the batches from before a time that are done, but the last."""
-        return [p for p in self.batches.values() if p.ms < ms and p.number < self.done]
+        return [p for p in self._all if p.ms < ms and p.number < self.done]
 
     def forget(self, old: Sequence[Planned]) -> None:
         """Delete batches."""
         for planned in old:
             self._file(planned.number).unlink(missing_ok=True)
             del self.batches[planned.ms]
+
+    @property
+    def _all(self) -> tuple[Planned, ...]:
+        # In one step: another thread plans while a batch runs.
+        return tuple(self.batches.values())
 
     def _file(self, number: int) -> Path:
         return self._folder / f"{number:012d}.json"

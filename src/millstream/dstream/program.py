@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 
 from millstream.declare.notebook import place_of
+from millstream.dstream.store import StoreOutput
 from millstream.errors import Location
+from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.storagelevel import StorageLevel
 
     from millstream.dstream.node import Node, SourceNode
-    from millstream.dstream.store import StoreOutput
 
 _LIBRARIES = (str(Path(__file__).parent), str(Path(pyspark.__file__).parent))
 
@@ -33,6 +34,16 @@ class ProgramOutput:
     action: Callable[[datetime, RDD[Any]], object] | StoreOutput
     name: str
     at: Location
+
+    @property
+    def guarantee(self) -> str:
+        """How often it is done for a batch."""
+        if isinstance(self.action, StoreOutput):
+            return self.action.sink.guarantee(Trigger("default"))
+        return "at least once, under one batch time"
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at}: {self.guarantee}"
 
 
 @dataclass(frozen=True)
