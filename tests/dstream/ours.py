@@ -75,7 +75,7 @@ class _Run:
     ) -> None:
         self._sc, self._body, self._batches = sc, body, batches
         self._interval, self._collect, self._home = interval, collect, home
-        self._done = 0
+        self._done, self._is_killed = 0, False
 
     def until_killed(self, number: int, point: str, last: int) -> None:
         """Run the batches before one, kill the driver at a point of it or later."""
@@ -91,11 +91,13 @@ class _Run:
             except (KilledError, Exception) as error:
                 if not _is_killed(error):
                     raise
+                self._is_killed = True
 
     def until(self, number: int) -> None:
         """Run in a new context until a batch is done."""
-        if self._done >= number:
+        if self._done >= number and not self._is_killed:
             return
+        self._is_killed = False
         ssc: Any = api.StreamingContext(self._sc, self._interval)  # type: ignore[arg-type]
         self._body(ssc, tuple(self._stream(ssc, queue) for queue in self._batches), self._collect)
         ssc.checkpoint(str(self._home))
