@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ENGINES = {"ours": "millstream.dstream", "pyspark.streaming": "pyspark.streaming"}
+INTERVAL_S = 0.2
 SECONDS = 240
 """After which a lane ends with the batches that it has."""
 
@@ -47,13 +48,13 @@ def count(new: list[int], total: int | None) -> int:
 
 
 def windowed(pairs: Any) -> Any:
-    return pairs.reduceByKeyAndWindow(add, sub, 20, 1)
+    return pairs.reduceByKeyAndWindow(add, sub, 20 * INTERVAL_S, INTERVAL_S)
 
 
 LANES = {
     "updateStateByKey, 1 M keys": Lane(1_000_000, 50_000, 14, counted),
     "updateStateByKey, 10 k keys": Lane(10_000, 2_000, 510, counted),
-    "reduceByKeyAndWindow with inverse, 20 slides": Lane(100_000, 20_000, 60, windowed),
+    "reduceByKeyAndWindow with inverse, 20 slides": Lane(100_000, 20_000, 40, windowed),
 }
 
 
@@ -76,7 +77,7 @@ def run_lane(engine: str, name: str) -> dict[str, Any]:
                 ended.set()
 
     with tempfile.TemporaryDirectory() as home, Peak() as peak:
-        ssc = api.StreamingContext(sc, 1 if lane.batches < 100 else 0.1)
+        ssc = api.StreamingContext(sc, INTERVAL_S)
         ssc.checkpoint(home)
         lane.make(ssc.queueStream(queue)).count().foreachRDD(lambda rdd: rdd.collect())
         ssc.addStreamingListener(Timed())

@@ -34,6 +34,7 @@ WORDS = ["to", "be", "or", "not", "that", "is", "the", "question"]
 FILE_EVERY_S = 0.25
 ROWS = 200
 START_WITHIN_S = 120
+GIVEN_UP_AFTER_S = 60
 LIVES_S = (0.5, 4.0)
 RESULTS = Path(__file__).parents[2] / "bench/results"
 
@@ -77,7 +78,7 @@ def trial(engine: str, kills: int, seed: int) -> dict[str, Any]:
                     time.sleep(dice.uniform(*LIVES_S))
                     continue
                 feed.stop()
-                wait_until_quiet(folder / "counts.db")
+                wait_until_quiet(folder / "counts.db", feed.sent.total())
             assert process.poll() is not None
         assert feed is not None
         return {"engine": engine, "kills": kills, **judged(folder / "counts.db", feed.sent)}
@@ -103,10 +104,10 @@ def driver(engine: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def wait_until_quiet(database: Path) -> None:
-    """Wait until all that arrived has left the window."""
+def wait_until_quiet(database: Path, sent: int) -> None:
+    """Wait until all that arrived has left the window; or long enough, if something is lost."""
     last, since = -1, time.monotonic()
-    while time.monotonic() - since < 2 * WINDOW_S:
+    while time.monotonic() - since < (2 * WINDOW_S if last == sent else GIVEN_UP_AFTER_S):
         time.sleep(0.5)
         counts = read(database, "SELECT sum(n) FROM batches")
         now = counts[0][0] or 0 if counts else 0

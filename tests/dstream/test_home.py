@@ -216,3 +216,19 @@ def test_time_without_a_driver_has_no_batches(spark: SparkSession, tmp_path: Pat
     assert counts == [[1], [1, 2], [3], [3, 4]]
     entries = [json.loads(f.read_text()) for f in sorted(tmp_path.glob("dstream/journal/0*.json"))]
     assert [entry["ms"] for entry in entries][-2:] == [1_001_000, 1_002_000]
+
+
+def test_many_files_of_any_name_are_one_batch(spark: SparkSession, tmp_path: Path) -> None:
+    folder, seen = tmp_path / "in", []
+    folder.mkdir()
+    ssc = context(spark)
+    lines = ssc.textFileStream(str(folder))
+    lines.foreachRDD(lambda rdd: seen.append((sorted(rdd.collect()), rdd.getNumPartitions())))
+    names = ["a,b", "{c}", "[d]*", "e?", "f g", "h^", *(f"{number:02d}" for number in range(20))]
+
+    with Steps(ssc) as steps:
+        for name in names:
+            (folder / name).write_text(name)
+        steps.run()
+
+    assert seen == [(sorted(names), spark.sparkContext.defaultParallelism)]

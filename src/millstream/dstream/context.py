@@ -205,16 +205,16 @@ class StreamingContext:
     def textFileStream(self, directory: str) -> DStream[str]:
         """Read the lines of text files that appear in a folder."""
 
-        def read(context: SparkContext, file: str) -> RDD[Any]:
-            return context.textFile(f"file://{file}", 1)
+        def read(context: SparkContext, files: str) -> RDD[Any]:
+            return context.textFile(files, 1)
 
         return self._add_source("textFileStream", FolderSource.of(directory, read))
 
     def binaryRecordsStream(self, directory: str, recordLength: int) -> DStream[bytes]:
         """Read records of fixed length from files that appear in a folder."""
 
-        def read(context: SparkContext, file: str) -> RDD[Any]:
-            return context.binaryRecords(f"file://{file}", recordLength)
+        def read(context: SparkContext, files: str) -> RDD[Any]:
+            return context.binaryRecords(files, recordLength)
 
         return self._add_source("binaryRecordsStream", FolderSource.of(directory, read))
 

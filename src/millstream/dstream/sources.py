@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
     from millstream.dstream.events import Events
+
+_FILES_PER_TASK = 4
+_PATTERN = re.compile(r"([\\{}\[\]*?^])")
 
 
 class OpenSource(Protocol):
@@ -119,12 +123,13 @@ class FolderSource:
 
     folder: str
     read: Callable[[SparkContext, str], RDD[Any]]
+    """Reads files, whose names are separated by commas."""
     old: frozenset[str] = field(default_factory=frozenset)
 
     @staticmethod
     def of(folder: str, read: Callable[[SparkContext, str], RDD[Any]]) -> FolderSource:
         """Note which files are there now."""
-        local = folder.removeprefix("file://").removeprefix("file:")
+        local = os.path.abspath(folder.removeprefix("file://").removeprefix("file:"))
         return FolderSource(local, read, frozenset(_files(local)))
 
     def open(
@@ -158,8 +163,12 @@ class _OpenFolder:
         return found
 
     def rdd(self, part: Any) -> RDD[Any]:
-        rdds = [self._source.read(self._context, name) for name in part]
-        return self._context.union(rdds) if rdds else self._context.emptyRDD()
+        if not part:
+            return self._context.emptyRDD()
+        rdd = self._source.read(self._context, ",".join(map(_hadoop_path, part)))
+        # After a pause there may be hundreds, and a task for each would take longer than its file.
+        tasks = self._context.defaultParallelism
+        return rdd.coalesce(tasks) if len(part) > _FILES_PER_TASK * tasks else rdd
 
     def rows(self, part: Any) -> int:  # noqa: ARG002
         return 0
@@ -171,6 +180,12 @@ class _OpenFolder:
                 sync_written(log)
 
     def close(self) -> None: ...
+
+
+def _hadoop_path(file: str) -> str:
+    """Name a file as Hadoop reads it, which takes commas and patterns for more than themselves."""
+    escaped = _PATTERN.sub(r"\\\1", file).replace(",", "{\\,}")
+    return f"file://{escaped}"
 
 
 def _files(folder: str) -> list[str]:
