@@ -7,6 +7,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from millstream.dstream import StreamingContext, StreamingListener
 from millstream.errors import MillstreamError
@@ -83,9 +84,10 @@ def test_a_function_that_raises_ends_the_program(ssc: StreamingContext) -> None:
     ssc.queueStream([["1", "x"]]).map(int).pprint()
 
     ssc.start()
-    with pytest.raises(MillstreamError, match="invalid literal for int") as raised:
+    with pytest.raises(Py4JJavaError, match="invalid literal for int") as raised:
         ssc.awaitTermination()
 
+    assert isinstance(raised.value, MillstreamError)
     assert raised.value.code == "DSTREAM_RAISED"
     assert "test_live.py" in str(raised.value.at)
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import pickle
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 
 from millstream.dstream.bucket import read_elements, write_elements
 from millstream.dstream.events import Events, EventValue, StreamingListener
 from millstream.dstream.home import Journal, StreamHome
+from millstream.dstream.java_error import as_of_java
 from millstream.dstream.receiver import ReceivedLines
 from millstream.dstream.sources import FolderSource
-from millstream.errors import InboxClosedError, MillstreamError
+from millstream.errors import InboxClosedError, MillstreamError, UserCodeError, fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,3 +126,29 @@ def test_a_listener_that_raises_harms_nobody() -> None:
     assert heard == [5]
     with pytest.raises(AttributeError):
         EventValue(time=5).place()
+
+
+@pytest.mark.parametrize(
+    ("error", "kinds"),
+    [
+        (
+            fault("DSTREAM_STATE", operation="start", why="it is started", use="stop it"),
+            (RuntimeError, Py4JJavaError),
+        ),
+        (fault("DSTREAM_NO_OUTPUT"), (ValueError, IllegalArgumentException)),
+        (
+            fault("DSTREAM_RAISED", operation="pprint", time="12:00", cause="ValueError: x"),
+            (UserCodeError, Py4JJavaError),
+        ),
+    ],
+    ids=lambda each: getattr(each, "code", ""),
+)
+def test_an_error_is_also_what_pyspark_raises(
+    error: MillstreamError, kinds: tuple[type[Exception], ...]
+) -> None:
+    both = as_of_java(error)
+    again = pickle.loads(pickle.dumps(both))
+
+    assert all(isinstance(both, kind) for kind in kinds)
+    assert str(both) == str(error) == str(again)
+    assert type(again) is type(both)

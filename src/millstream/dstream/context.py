@@ -12,6 +12,7 @@ from pyspark.storagelevel import StorageLevel
 
 from millstream.dstream.frame import FrameSource
 from millstream.dstream.home import StreamHome
+from millstream.dstream.java_error import as_of_java
 from millstream.dstream.node import Node, SourceNode, StateNode, TransformNode, nodes_of
 from millstream.dstream.program import ProgramOutput, StreamProgram, here
 from millstream.dstream.receiver import ReceivedSource
@@ -328,18 +329,19 @@ class StreamingContext:
             raise self._refusal("start", "has already been stopped")
         self._check_context("start")
         if not self._outputs:
-            raise fault("DSTREAM_NO_OUTPUT", at=here())
+            raise as_of_java(fault("DSTREAM_NO_OUTPUT", at=here()))
 
     def _check_alone(self) -> None:
         active = StreamingContext._active
         if active is not None and active is not self:
-            raise fault(
+            other = fault(
                 "DSTREAM_STATE",
                 at=here(),
                 operation="start",
                 why="only one StreamingContext may be started in this process",
                 use="stop the other one first: StreamingContext.getActive().stop(False)",
             )
+            raise as_of_java(other)
 
     def _check_context(self, operation: str) -> None:
         if self._sc._jsc is None:
@@ -358,16 +360,18 @@ class StreamingContext:
             why, use = "All DStreams should have same slide duration", "give them the same slide"
         else:
             return
-        raise fault("DSTREAM_ARGUMENT", at=here(), operation=operation, why=why, use=use)
+        refusal = fault("DSTREAM_ARGUMENT", at=here(), operation=operation, why=why, use=use)
+        raise as_of_java(refusal) if operation == "transform" else refusal
 
     def _refusal(self, operation: str, state: str) -> MillstreamError:
-        return fault(
+        refusal = fault(
             "DSTREAM_STATE",
             at=here(),
             operation=operation,
             why=f"the StreamingContext {state}",
             use="declare inputs, operations and outputs first, then start, once",
         )
+        return as_of_java(refusal)
 
     @property
     def _program(self) -> StreamProgram:

@@ -12,6 +12,7 @@ from millstream.crash import reach
 from millstream.dstream.computation import Computation
 from millstream.dstream.events import Events, EventValue
 from millstream.dstream.home import Journal
+from millstream.dstream.java_error import as_of_java
 from millstream.dstream.node import batch_time
 from millstream.dstream.sources import Settling
 from millstream.dstream.store import OpenStore, StoreOutput
@@ -136,13 +137,14 @@ class ProgramRun:
             self.events.tell("onOutputOperationCompleted", outputOperationInfo=ended)
             if isinstance(error, MillstreamError):
                 raise
-            raise fault(
+            raised = fault(
                 "DSTREAM_RAISED",
                 at=output.at,
                 operation=output.name,
                 time=batch_time(planned.ms),
                 cause=_cause(error),
-            ) from error
+            )
+            raise as_of_java(raised) from error
         reach("output_run", self._home.path, str(number), planned.number)
         ended = began.with_fields(endTime=_now_ms())
         self.events.tell("onOutputOperationCompleted", outputOperationInfo=ended)
@@ -222,9 +224,14 @@ class LiveRun:
             self._is_planning, self._is_stopping = False, True
             self._changed.notify_all()
         self._planner.join()
-        # Within a batch, the query ends when the batch does.
-        if threading.current_thread() is not self._runner:
-            self._query.stop()
+        if threading.current_thread() is self._runner:
+            # The query can only end when its batch does, which is the one that called this.
+            threading.Thread(target=self._end, daemon=True).start()
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self._query.stop()
         self._run.close()
         self._ended.set()
 
