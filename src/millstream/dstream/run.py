@@ -214,7 +214,8 @@ class LiveRun:
 
     def stop(self, *, gracefully: bool) -> None:
         """Stop; gracefully, when all that was received is in a batch that has run."""
-        if gracefully and self.error is None:
+        is_within_a_batch = threading.current_thread() is self._runner
+        if gracefully and self.error is None and not is_within_a_batch:
             self._run.stop_receiving()
             last = self._run.journal.last
             self._wait_for(lambda: self._run.journal.last != last)
@@ -224,7 +225,7 @@ class LiveRun:
             self._is_planning, self._is_stopping = False, True
             self._changed.notify_all()
         self._planner.join()
-        if threading.current_thread() is self._runner:
+        if is_within_a_batch:
             # The query can only end when its batch does, which is the one that called this.
             threading.Thread(target=self._end, daemon=True).start()
         else:
