@@ -50,12 +50,17 @@ class Collect:
         self.interval = interval
         self.start = start
         self._recorded: dict[str, dict[int, list[Any]]] = defaultdict(dict)
-        self._before: dict[int, list[Callable[[], None]]] = defaultdict(list)
+        self._before: dict[int, list[Callable[[], object]]] = defaultdict(list)
         self._done: set[int] = set()
         _RUNS[id(self)] = self
 
+    @property
+    def checkpoint(self) -> str:
+        """A folder for the checkpoint of the program."""
+        return str(self.folder / "checkpoint")
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _RUNS.__getitem__, (id(self),)
+        return _run, (id(self),)
 
     def __call__(self, name: str, dstream: Any) -> None:
         """Record the elements of every batch of a DStream under a name."""
@@ -75,7 +80,7 @@ class Collect:
         assert number == int(number), time
         return int(number)
 
-    def before(self, number: int, action: Callable[[], None]) -> None:
+    def before(self, number: int, action: Callable[[], object]) -> None:
         """Have something done before the batch with a number is cut."""
         self._before[number].append(action)
 
@@ -94,6 +99,10 @@ class Collect:
 
 
 _RUNS: WeakValueDictionary[int, Collect] = WeakValueDictionary()
+
+
+def _run(key: int) -> Collect:
+    return _RUNS[key]
 
 
 def written(outputs: Outputs, ordered: frozenset[str] = frozenset()) -> dict[str, list[Any]]:

@@ -25,7 +25,8 @@ interval. An engine is a function of one form, in `spark_engine.py` for pyspark.
 folder for the run. An engine
 
 1. makes `Collect(api, folder, interval)`, where `api` is its module, the context and its queues,
-2. calls the program, sets a checkpoint directory if the program has set none, starts the context,
+2. calls the program, which sets the checkpoint directory that pyspark needs for state and for
+   windows with an inverse (an engine that needs one sooner sets it before), starts the context,
 3. for each number from 1 to `count`: calls `collect.run_before(number)`, moves its virtual clock to
    `START + number * interval` and waits until that batch has been computed with all its outputs,
 4. stops the context (the SparkContext goes on) and returns `collect.outputs`.

@@ -1,0 +1,395 @@
+"""Random programs: chains of operations on random batches, for an engine and for plain Python.
+
+An operation is said twice, with the same arguments: as a method of a DStream, and by its rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import add, sub
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+from tests.dstream import plain
+from tests.dstream.plain import Stream, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.dstream.program import Collect
+
+PAIRS, NUMBERS = "pairs", "numbers"
+INITIAL = ((0, 40), (9, 2))
+"""States that some programs begin with."""
+
+
+_NONE: st.SearchStrategy[tuple[Any, ...]] = st.just(())
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation: what it reads and gives, as a DStream's method and as its rule.
+
+    Both are called with the stream, the other stream, and the arguments.
+    """
+
+    reads: str
+    gives: str
+    dstream: Callable[..., Any]
+    rule: Callable[..., Stream]
+    arguments: st.SearchStrategy[tuple[Any, ...]] = _NONE
+    windowed: bool = False
+    """The first two arguments are a window's length and slide, in slides of its stream."""
+    alike: bool = False
+    """The other stream must have the same slide."""
+
+
+def _total(values: list[int], state: int | None) -> int:
+    return sum(values) + (state or 0)
+
+
+def _latest(values: list[int], state: int | None) -> int | None:
+    return max(values) if values else state
+
+
+def _passing(values: list[int], state: int | None) -> int | None:
+    """Count down to nothing when no value comes."""
+    if values:
+        return sum(values) % 5
+    return state - 1 if state else None
+
+
+def _calls(values: list[int], state: int | None) -> int:
+    return (state or 0) + 1
+
+
+def _sums(pair: tuple[Any, Any]) -> int:
+    one, other = pair
+    return (one or 0) * 3 + (other or 0)
+
+
+def _sizes(groups: Any) -> int:
+    one, other = groups
+    return len(list(one)) * 10 + len(list(other))
+
+
+def _some(pair: tuple[Any, Any]) -> bool:
+    return bool(pair[1])
+
+
+REDUCERS: dict[str, Callable[[Any, Any], Any]] = {"add": add, "max": max, "min": min}
+UPDATES: dict[str, Callable[..., Any]] = {
+    "total": _total, "latest": _latest, "passing": _passing, "calls": _calls
+}  # fmt: skip
+KEEPS: dict[str, Callable[..., bool] | None] = {"all": None, "some": _some}
+
+_small = st.integers(1, 4)
+_reducer = st.sampled_from([*REDUCERS])
+_window = st.tuples(st.integers(1, 7), st.integers(1, 3))
+_inverse_window = st.tuples(st.integers(1, 9), st.integers(1, 2))
+
+
+def _joining(name: str, **sides: bool) -> Operation:
+    return Operation(
+        PAIRS,
+        PAIRS,
+        lambda s, o, n: getattr(s, name)(o, n).mapValues(_sums),
+        lambda s, o, n: s.each_with(
+            o, lambda a, b: [(k, _sums(pair)) for k, pair in plain.joined(a, b, **sides)]
+        ),
+        st.tuples(_small),
+    )
+
+
+def _each(f: Callable[..., Any]) -> Callable[..., Stream]:
+    """A rule that looks at the batch alone; `f` has the batch and the arguments."""
+    return lambda s, o, *arguments: s.each(lambda batch: f(batch, *arguments))
+
+
+def _ones(s: Stream, key: Callable[[Any], Any]) -> Stream:
+    return s.each(lambda batch: [(key(e), 1) for e in batch])
+
+
+def _values(s: Stream) -> Stream:
+    return s.each(lambda batch: [value for _, value in batch])
+
+
+OPERATIONS: dict[str, Operation] = {
+    "filter": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.filter(lambda kv: kv[1] % n == 0),
+        _each(lambda batch, n: [kv for kv in batch if kv[1] % n == 0]),
+        st.tuples(_small),
+    ),
+    "map": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.map(lambda kv: (kv[1] % n, kv[0] + kv[1])),
+        _each(lambda batch, n: [(v % n, k + v) for k, v in batch]),
+        st.tuples(_small),
+    ),
+    "mapValues": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.mapValues(lambda v: v * 2 - n),
+        _each(lambda batch, n: [(k, v * 2 - n) for k, v in batch]),
+        st.tuples(_small),
+    ),
+    "flatMapValues": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.flatMapValues(lambda v: range(v % n)),
+        _each(lambda batch, n: [(k, i) for k, v in batch for i in range(v % n)]),
+        st.tuples(_small),
+    ),
+    "flatMap": Operation(
+        PAIRS, NUMBERS,
+        lambda s, o: s.flatMap(lambda kv: kv),
+        _each(lambda batch: [part for pair in batch for part in pair]),
+    ),
+    "reduceByKey": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, f, n: s.reduceByKey(REDUCERS[f], n),
+        _each(lambda batch, f, n: plain.reduced(batch, REDUCERS[f]).items()),
+        st.tuples(_reducer, _small),
+    ),
+    "combineByKey": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.combineByKey(lambda v: [v], lambda c, v: [*c, v], add).mapValues(len),
+        _each(lambda batch: [(k, len(values)) for k, values in plain.grouped(batch).items()]),
+    ),
+    "groupByKey": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.groupByKey(n).mapValues(lambda vs: max(vs) - min(vs)),
+        _each(lambda batch, n: [(k, max(vs) - min(vs)) for k, vs in plain.grouped(batch).items()]),
+        st.tuples(_small),
+    ),
+    "partitionBy": Operation(
+        PAIRS, PAIRS, lambda s, o, n: s.partitionBy(n), _each(lambda batch, n: batch),
+        st.tuples(_small),
+    ),
+    "repartition": Operation(
+        PAIRS, PAIRS, lambda s, o, n: s.repartition(n), _each(lambda batch, n: batch),
+        st.tuples(_small),
+    ),
+    "glom": Operation(
+        PAIRS, PAIRS, lambda s, o: s.glom().flatMap(lambda part: part), _each(lambda batch: batch)
+    ),
+    "cache": Operation(PAIRS, PAIRS, lambda s, o: s.cache(), _each(lambda batch: batch)),
+    "distinct": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.transform(lambda rdd: rdd.distinct()),
+        _each(lambda batch: {*batch}),
+    ),
+    "mapPartitions": Operation(
+        PAIRS, NUMBERS,
+        lambda s, o: s.mapPartitions(lambda part: (v for _, v in part)),
+        _each(lambda batch: [v for _, v in batch]),
+    ),
+    "values": Operation(
+        PAIRS, NUMBERS,
+        lambda s, o: s.mapPartitionsWithIndex(lambda i, part: [v for _, v in part]),
+        _each(lambda batch: [v for _, v in batch]),
+    ),
+    "keyed": Operation(
+        NUMBERS, PAIRS,
+        lambda s, o, n: s.map(lambda e: (e % n, e)),
+        _each(lambda batch, n: [(e % n, e) for e in batch]),
+        st.tuples(_small),
+    ),
+    "countByValue": Operation(NUMBERS, PAIRS, lambda s, o: s.countByValue(), _each(plain.counted)),
+    "count": Operation(NUMBERS, NUMBERS, lambda s, o: s.count(), _each(lambda batch: [len(batch)])),
+    "reduce": Operation(
+        NUMBERS, NUMBERS,
+        lambda s, o, f: s.reduce(REDUCERS[f]),
+        _each(lambda batch, f: plain.reduced(((0, e) for e in batch), REDUCERS[f]).values()),
+        st.tuples(_reducer),
+    ),
+    "union": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.union(o),
+        lambda s, o: s.each_with(o, lambda a, b: [*a, *b]),
+        alike=True,
+    ),
+    "ssc.union": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.context().union(s, o.map(lambda kv: kv), s),
+        lambda s, o: s.each_with(o, lambda a, b: [*a, *b, *a]),
+        alike=True,
+    ),
+    "ssc.transform": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.context().transform([s, o], lambda rdds: rdds[1].subtractByKey(rdds[0])),
+        lambda s, o: s.each_with(o, lambda a, b: [kv for kv in b if kv[0] not in dict(a)]),
+        alike=True,
+    ),
+    "transformWith": Operation(
+        PAIRS, PAIRS,
+        lambda s, o: s.transformWith(lambda a, b: a.subtractByKey(b), o),
+        lambda s, o: s.each_with(o, lambda a, b: [kv for kv in a if kv[0] not in dict(b)]),
+    ),
+    "cogroup": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, n: s.cogroup(o, n).mapValues(_sizes),
+        lambda s, o, n: s.each_with(
+            o, lambda a, b: [(k, _sizes(vs)) for k, vs in plain.cogrouped(a, b).items()]
+        ),
+        st.tuples(_small),
+    ),
+    "join": _joining("join"),
+    "leftOuterJoin": _joining("leftOuterJoin", left=True),
+    "rightOuterJoin": _joining("rightOuterJoin", right=True),
+    "fullOuterJoin": _joining("fullOuterJoin", left=True, right=True),
+    "window": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, w, d: s.window(w, d),
+        lambda s, o, w, d: s.window(w, d),
+        _window,
+        windowed=True,
+    ),
+    "reduceByKeyAndWindow": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, w, d, f: s.reduceByKeyAndWindow(REDUCERS[f], None, w, d),
+        lambda s, o, w, d, f: Window(w, d, REDUCERS[f])(s),
+        st.tuples(_window, _reducer).map(lambda drawn: (*drawn[0], drawn[1])),
+        windowed=True,
+    ),
+    "reduceByKeyAndWindow with inverse": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, w, d, keep: s.reduceByKeyAndWindow(add, sub, w, d, 2, KEEPS[keep]),
+        lambda s, o, w, d, keep: Window(w, d, add, sub, KEEPS[keep])(s),
+        st.tuples(_inverse_window, st.sampled_from([*KEEPS])).map(
+            lambda drawn: (*drawn[0], drawn[1])
+        ),
+        windowed=True,
+    ),
+    "groupByKeyAndWindow": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, w, d: s.groupByKeyAndWindow(w, d).mapValues(len),
+        lambda s, o, w, d: Window(w, d, add, sub)(_ones_by_key(s)),
+        _inverse_window,
+        windowed=True,
+    ),
+    "reduceByWindow": Operation(
+        NUMBERS, NUMBERS,
+        lambda s, o, w, d, f: s.reduceByWindow(REDUCERS[f], None, w, d),
+        lambda s, o, w, d, f: _values(
+            Window(w, d, REDUCERS[f])(s.each(lambda batch: [(1, e) for e in batch]))
+        ),
+        st.tuples(_window, _reducer).map(lambda drawn: (*drawn[0], drawn[1])),
+        windowed=True,
+    ),
+    "reduceByWindow with inverse": Operation(
+        NUMBERS, NUMBERS,
+        lambda s, o, w, d: s.reduceByWindow(add, sub, w, d),
+        lambda s, o, w, d: _values(
+            Window(w, d, add, sub)(s.each(lambda batch: [(1, e) for e in batch]))
+        ),
+        _inverse_window,
+        windowed=True,
+    ),
+    "countByWindow": Operation(
+        NUMBERS, NUMBERS,
+        lambda s, o, w, d: s.countByWindow(w, d),
+        lambda s, o, w, d: _values(Window(w, d, add, sub)(_ones(s, lambda e: 1))),
+        _inverse_window,
+        windowed=True,
+    ),
+    "countByValueAndWindow": Operation(
+        NUMBERS, PAIRS,
+        lambda s, o, w, d: s.countByValueAndWindow(w, d),
+        lambda s, o, w, d: Window(w, d, add, sub)(_ones(s, lambda e: e)).each(
+            lambda batch: [kv for kv in batch if kv[1] > 0]
+        ),
+        _inverse_window,
+        windowed=True,
+    ),
+    "updateStateByKey": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, f, n: s.updateStateByKey(UPDATES[f], n),
+        lambda s, o, f, n: plain.updated(s, UPDATES[f]),
+        st.tuples(st.sampled_from([*UPDATES]), _small),
+    ),
+    "updateStateByKey with initialRDD": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, f: s.updateStateByKey(UPDATES[f], 2, [*INITIAL]),
+        lambda s, o, f: plain.updated(s, UPDATES[f], INITIAL),
+        st.tuples(st.sampled_from([*UPDATES])),
+    ),
+}  # fmt: skip
+
+
+def _ones_by_key(s: Stream) -> Stream:
+    return s.each(lambda batch: [(k, 1) for k, _ in batch])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of a random program, with its arguments, durations in batches."""
+
+    operation: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class RandomProgram:
+    """A chain of operations on the first of two streams, each of whose answers is an output."""
+
+    steps: tuple[Step, ...]
+    queues: tuple[tuple[list[Any], ...], ...]
+
+    @property
+    def count(self) -> int:
+        """How many batches it runs for."""
+        return len(self.queues[0])
+
+    @property
+    def names(self) -> list[str]:
+        """Its outputs."""
+        return [f"{number} {step.operation}" for number, step in enumerate(self.steps, 1)]
+
+    def body(self, ssc: Any, streams: Any, collect: Collect) -> None:
+        """The program, for an engine."""
+        ssc.checkpoint(collect.checkpoint)
+        stream, second = streams
+        slide = 1
+        for name, step in zip(self.names, self.steps, strict=True):
+            operation = OPERATIONS[step.operation]
+            other = second.window(slide, slide) if operation.alike else second
+            stream = operation.dstream(stream, other, *step.arguments)
+            slide = step.arguments[1] if operation.windowed else slide
+            collect(name, stream)
+
+    def answers(self) -> dict[str, list[tuple[int, list[Any]]]]:
+        """What it gives, by the rules."""
+        stream, second = (Stream.of(queue, self.count) for queue in self.queues)
+        found = {}
+        for name, step in zip(self.names, self.steps, strict=True):
+            operation = OPERATIONS[step.operation]
+            other = second.window(stream.slide, stream.slide) if operation.alike else second
+            stream = operation.rule(stream, other, *step.arguments)
+            found[name] = [*stream.batches.items()]
+        return {name: batches for name, batches in found.items() if batches}
+
+
+_MOST = 6
+"""The longest slide of a program, in batches."""
+
+
+@st.composite
+def random_programs(draw: st.DrawFn) -> RandomProgram:
+    """Chains of one to five operations."""
+    kind, slide, steps = PAIRS, 1, []
+    for _ in range(draw(st.integers(1, 5))):
+        fitting = [name for name, each in OPERATIONS.items() if each.reads == kind]
+        name = draw(st.sampled_from(fitting))
+        operation = OPERATIONS[name]
+        arguments = draw(operation.arguments)
+        if operation.windowed:
+            length, by, *more = arguments
+            by = by if slide * by <= _MOST else 1
+            arguments = (length * slide, by * slide, *more)
+            slide *= by
+        steps.append(Step(name, arguments))
+        kind = operation.gives
+    count = draw(st.integers(4, 12))
+    pairs = st.tuples(st.integers(0, 4), st.integers(-3, 9))
+    batches = st.lists(st.lists(pairs, max_size=4), min_size=count, max_size=count).map(tuple)
+    return RandomProgram(tuple(steps), (draw(batches), draw(batches)))

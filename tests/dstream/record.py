@@ -1,0 +1,107 @@
+"""Record what pyspark.streaming answers, for tests that compare ours with it.
+
+python -m tests.dstream.record
+python -m tests.dstream.record --only hashtags running_count
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from tests.dstream.program import written
+from tests.dstream.programs import lifecycle, output, refusals, stateless, window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+
+    from pyspark import SparkContext
+    from tests.dstream.program import Outputs, Program
+
+PROGRAMS: dict[str, Program] = {
+    program.name: program for program in (*stateless.PROGRAMS, *window.PROGRAMS, *output.PROGRAMS)
+}
+REFUSALS = {refusal.__name__: refusal for refusal in refusals.REFUSALS}
+LIFECYCLES = {each.__name__: each for each in lifecycle.LIFECYCLES}
+RECORDED = Path(__file__).with_name("recorded.json")
+
+
+def answers(program: Program, run: Callable[[Program], Outputs]) -> dict[str, Any]:
+    """What a program gives, as it is recorded."""
+    return written(run(program), program.ordered)
+
+
+def refused(api: ModuleType, sc: SparkContext, name: str) -> list[str]:
+    """The kind of error that an engine raises, and the first line of its message."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        ssc = api.StreamingContext(sc, 1)
+        try:
+            REFUSALS[name](api, ssc)
+        except Exception as error:
+            found = [kind.__name__ for kind in type(error).__mro__[:-3]]
+            return [*found, str(error).strip().partition("\n")[0]]
+        finally:
+            for each in (api.StreamingContext.getActive(), ssc):
+                if each is not None:
+                    each.stop(stopSparkContext=False)
+    return ["nothing is refused"]
+
+
+def lived(api: ModuleType, sc: SparkContext, name: str) -> list[str]:
+    """What a function that starts and stops contexts returns, as it is recorded."""
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            return [*map(repr, LIFECYCLES[name](api, sc, Path(folder)))]
+        finally:
+            if running := api.StreamingContext.getActive():
+                running.stop(stopSparkContext=False)
+
+
+def record(only: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
+    """Run on pyspark.streaming what is named, or everything."""
+    import pyspark.streaming
+    from tests.dstream.spark_engine import run_program, spark_context
+
+    wanted = {*only} or {*PROGRAMS, *REFUSALS, *LIFECYCLES}
+    found: dict[str, dict[str, Any]] = {"programs": {}, "refusals": {}, "lifecycles": {}}
+    with spark_context() as sc:
+        for name in wanted & {*PROGRAMS}:
+            found["programs"][name] = answers(PROGRAMS[name], lambda p: run_program(sc, p))
+    with spark_context(by_hand=False) as sc:
+        for name in wanted & {*LIFECYCLES}:
+            found["lifecycles"][name] = lived(pyspark.streaming, sc, name)
+        for name in wanted & {*REFUSALS}:
+            found["refusals"][name] = refused(pyspark.streaming, sc, name)
+    return found
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """What was recorded."""
+    found: dict[str, dict[str, Any]] = json.loads(RECORDED.read_text())
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="programs to record anew")
+    only = parser.parse_args().only
+    before = recorded() if only else {}
+    found = {kind: before.get(kind, {}) | new for kind, new in record(only).items()}
+    lines = (
+        f"{json.dumps(kind)}: {{\n"
+        + ",\n".join(f"  {json.dumps(n)}: {json.dumps(a)}" for n, a in sorted(named.items()))
+        + "\n}"
+        for kind, named in found.items()
+    )
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
