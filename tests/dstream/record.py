@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="programs to record anew")
     only = parser.parse_args().only
-    before = recorded() if only else {}
+    before = recorded() if RECORDED.exists() and only else {}
     found = {kind: before.get(kind, {}) | new for kind, new in record(only).items()}
     lines = (
         f"{json.dumps(kind)}: {{\n"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-_LIMIT = 60
+_LIMIT = 20
 INTERVAL = 0.5
 
 
@@ -75,7 +75,7 @@ def restarted(api: ModuleType, sc: SparkContext, folder: Path) -> list[Any]:
         (folder / name).write_text(words)
         (folder / name).rename(arriving / name)
         until(lambda: outcome.exists() and outcome.read_text() == repr(wanted))
-        ssc.stop(stopSparkContext=False, stopGraceFully=True)
+        ssc.stop(stopSparkContext=False)
         return outcome.read_text()
 
     found = [run("one", "a b a", [("a", 2), ("b", 1)])]
