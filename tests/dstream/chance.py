@@ -14,7 +14,7 @@ from tests.dstream import plain
 from tests.dstream.plain import Stream, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.dstream.program import Collect
 
@@ -334,6 +334,8 @@ class RandomProgram:
 
     steps: tuple[Step, ...]
     queues: tuple[tuple[list[Any], ...], ...]
+    crashes: tuple[tuple[int, str], ...] = ()
+    """Batches in which the driver dies, each with the point where it does."""
 
     @property
     def count(self) -> int:
@@ -374,8 +376,8 @@ _MOST = 6
 
 
 @st.composite
-def random_programs(draw: st.DrawFn) -> RandomProgram:
-    """Chains of one to five operations."""
+def random_programs(draw: st.DrawFn, points: Sequence[str] = ()) -> RandomProgram:
+    """Chains of one to five operations; with points, drivers that die there."""
     kind, slide, steps = PAIRS, 1, []
     for _ in range(draw(st.integers(1, 5))):
         fitting = [name for name, each in OPERATIONS.items() if each.reads == kind]
@@ -392,4 +394,9 @@ def random_programs(draw: st.DrawFn) -> RandomProgram:
     count = draw(st.integers(4, 12))
     pairs = st.tuples(st.integers(0, 4), st.integers(-3, 9))
     batches = st.lists(st.lists(pairs, max_size=4), min_size=count, max_size=count).map(tuple)
-    return RandomProgram(tuple(steps), (draw(batches), draw(batches)))
+    queues = (draw(batches), draw(batches))
+    if not points:
+        return RandomProgram(tuple(steps), queues)
+    crash = st.tuples(st.integers(1, count), st.sampled_from(points))
+    crashes = draw(st.lists(crash, min_size=1, max_size=3))
+    return RandomProgram(tuple(steps), queues, tuple(sorted(crashes)))

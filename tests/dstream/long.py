@@ -14,15 +14,22 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, seed, settings
 from tests.dstream.chance import random_programs
+from tests.dstream.ours import run_ours
 from tests.dstream.program import written
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from millstream.crash import PROGRAM_POINTS
+from millstream.spark.session import open_session, stop_session
+from millstream.testing.quick import QUICK
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark import SparkContext
     from tests.dstream.chance import RandomProgram
     from tests.dstream.program import Outputs
 
@@ -55,7 +62,12 @@ class Compared:
         }
 
 
-def compare(run: Callable[[RandomProgram], Outputs], programs: int, number: int) -> Compared:
+def compare(
+    run: Callable[[RandomProgram], Outputs],
+    programs: int,
+    number: int,
+    points: Sequence[str] = (),
+) -> Compared:
     """Compare so many programs; the first that differs is made as small as it can be."""
     compared, began = Compared(), time.monotonic()
 
@@ -67,7 +79,7 @@ def compare(run: Callable[[RandomProgram], Outputs], programs: int, number: int)
         derandomize=False,
         suppress_health_check=[*HealthCheck],
     )
-    @given(random_programs())
+    @given(random_programs(points))
     def equal(program: RandomProgram) -> None:
         wanted = program.answers()
         assert written(run(program)) == written(wanted), program
@@ -88,5 +100,48 @@ def compare_spark(programs: int, number: int) -> Compared:
         return compare(lambda p: run_spark(sc, p.body, p.queues), programs, number)
 
 
+def compare_ours(sc: SparkContext, programs: int, number: int, *, crashing: bool) -> Compared:
+    """Compare ours with the rules; drivers may die in every program."""
+    return compare(
+        lambda p: run_ours(sc, p.body, p.queues, crashes=p.crashes),
+        programs,
+        number,
+        tuple(PROGRAM_POINTS) if crashing else (),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=0)
+    parser.add_argument("--crashed", type=int, default=0, help="programs whose driver dies")
+    parser.add_argument("--spark", type=int, default=0, help="programs run by pyspark.streaming")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="the results are added to this file")
+    given = parser.parse_args()
+    found: dict[str, Compared] = {}
+    if given.spark:
+        found["pyspark.streaming"] = compare_spark(given.spark, given.seed)
+    else:
+        with TemporaryDirectory() as logs:
+            conf, master = QUICK, "local[2]"
+            spark = open_session("dstreams", master=master, conf=conf, log_dir=Path(logs))
+            for name, programs in (("ours", given.programs), ("ours, killed", given.crashed)):
+                if programs:
+                    found[name] = compare_ours(
+                        spark.sparkContext, programs, given.seed, crashing=name != "ours"
+                    )
+            stop_session(spark)
+    results = {f"{name}, seed {given.seed}": each.to_dict() for name, each in found.items()}
+    if given.json:
+        before = json.loads(given.json.read_text()) if given.json.exists() else {}
+        text = json.dumps(before | results, indent=2, sort_keys=True)
+        given.json.write_text(text + "\n")
+    _tell(json.dumps(results, indent=2))
+
+
 def _tell(line: str) -> None:
     print(line, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
