@@ -42,6 +42,8 @@ class Operation:
     """The first two arguments are a window's length and slide, in slides of its stream."""
     alike: bool = False
     """The other stream must have the same slide."""
+    only_ours: bool = False
+    """Python has it on `millstream.dstream` alone."""
 
 
 def _total(values: list[int], state: int | None) -> int:
@@ -77,6 +79,27 @@ def _some(pair: tuple[Any, Any]) -> bool:
     return bool(pair[1])
 
 
+def _total_of(key: int, value: int | None, state: int | None) -> tuple[Any, int]:
+    if value is None:
+        return (key, -1), 0
+    return (key, value) if value % 3 else None, (state or 0) + value
+
+
+def _map(key: int, value: int | None, state: Any) -> Any:
+    answer, total = _total_of(key, value, state.get() if state.exists() else None)
+    if not state.isTimingOut():
+        state.update(total)
+    return answer
+
+
+def _spec(timeout: int | None, initial: Any) -> Any:
+    from millstream.dstream import StateSpec
+
+    spec = StateSpec.function(_map).numPartitions(2)
+    spec = spec if timeout is None else spec.timeout(timeout)
+    return spec.initialState([*initial]) if initial else spec
+
+
 REDUCERS: dict[str, Callable[[Any, Any], Any]] = {"add": add, "max": max, "min": min}
 UPDATES: dict[str, Callable[..., Any]] = {
     "total": _total, "latest": _latest, "passing": _passing, "calls": _calls
@@ -86,6 +109,7 @@ KEEPS: dict[str, Callable[..., bool] | None] = {"all": None, "some": _some}
 _small = st.integers(1, 4)
 _reducer = st.sampled_from([*REDUCERS])
 _window = st.tuples(st.integers(1, 7), st.integers(1, 3))
+_idle = st.tuples(st.none() | st.integers(1, 4), st.sampled_from([(), INITIAL]))
 _inverse_window = st.tuples(st.integers(1, 9), st.integers(1, 2))
 
 
@@ -313,6 +337,20 @@ OPERATIONS: dict[str, Operation] = {
         lambda s, o, f: plain.updated(s, UPDATES[f], INITIAL),
         st.tuples(st.sampled_from([*UPDATES])),
     ),
+    "mapWithState": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, *arguments: s.mapWithState(_spec(*arguments)),
+        lambda s, o, *arguments: plain.mapped(s, _total_of, *arguments)[0],
+        _idle,
+        only_ours=True,
+    ),
+    "stateSnapshots": Operation(
+        PAIRS, PAIRS,
+        lambda s, o, *arguments: s.mapWithState(_spec(*arguments)).stateSnapshots(),
+        lambda s, o, *arguments: plain.mapped(s, _total_of, *arguments)[1],
+        _idle,
+        only_ours=True,
+    ),
 }  # fmt: skip
 
 
@@ -330,12 +368,14 @@ class Step:
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """A chain of operations on the first of two streams, each of whose answers is an output."""
+    """A chain of operations on the first of two streams."""
 
     steps: tuple[Step, ...]
     queues: tuple[tuple[list[Any], ...], ...]
     crashes: tuple[tuple[int, str], ...] = ()
     """Batches in which the driver dies, each with the point where it does."""
+    first: int = 0
+    """The first step whose answer is an output; those after it are outputs too."""
 
     @property
     def count(self) -> int:
@@ -344,7 +384,7 @@ class RandomProgram:
 
     @property
     def names(self) -> list[str]:
-        """Its outputs."""
+        """Its steps, numbered."""
         return [f"{number} {step.operation}" for number, step in enumerate(self.steps, 1)]
 
     def body(self, ssc: Any, streams: Any, collect: Collect) -> None:
@@ -357,7 +397,8 @@ class RandomProgram:
             other = second.window(slide, slide) if operation.alike else second
             stream = operation.dstream(stream, other, *step.arguments)
             slide = step.arguments[1] if operation.windowed else slide
-            collect(name, stream)
+            if name in self.names[self.first :]:
+                collect(name, stream)
 
     def answers(self) -> dict[str, list[tuple[int, list[Any]]]]:
         """What it gives, by the rules."""
@@ -368,7 +409,7 @@ class RandomProgram:
             other = second.window(stream.slide, stream.slide) if operation.alike else second
             stream = operation.rule(stream, other, *step.arguments)
             found[name] = [*stream.batches.items()]
-        return {name: batches for name, batches in found.items() if batches}
+        return {name: found[name] for name in self.names[self.first :] if found[name]}
 
 
 _MOST = 6
@@ -376,11 +417,17 @@ _MOST = 6
 
 
 @st.composite
-def random_programs(draw: st.DrawFn, points: Sequence[str] = ()) -> RandomProgram:
+def random_programs(
+    draw: st.DrawFn, points: Sequence[str] = (), *, ours: bool = True
+) -> RandomProgram:
     """Chains of one to five operations; with points, drivers that die there."""
     kind, slide, steps = PAIRS, 1, []
     for _ in range(draw(st.integers(1, 5))):
-        fitting = [name for name, each in OPERATIONS.items() if each.reads == kind]
+        fitting = [
+            name
+            for name, each in OPERATIONS.items()
+            if each.reads == kind and ours >= each.only_ours
+        ]
         name = draw(st.sampled_from(fitting))
         operation = OPERATIONS[name]
         arguments = draw(operation.arguments)
@@ -395,8 +442,9 @@ def random_programs(draw: st.DrawFn, points: Sequence[str] = ()) -> RandomProgra
     pairs = st.tuples(st.integers(0, 4), st.integers(-3, 9))
     batches = st.lists(st.lists(pairs, max_size=4), min_size=count, max_size=count).map(tuple)
     queues = (draw(batches), draw(batches))
+    first = draw(st.sampled_from([len(steps) - 1, len(steps) - 1, 0]))
     if not points:
-        return RandomProgram(tuple(steps), queues)
+        return RandomProgram(tuple(steps), queues, (), first)
     crash = st.tuples(st.integers(1, count), st.sampled_from(points))
     crashes = draw(st.lists(crash, min_size=1, max_size=3))
-    return RandomProgram(tuple(steps), queues, tuple(sorted(crashes)))
+    return RandomProgram(tuple(steps), queues, tuple(sorted(crashes)), first)

@@ -13,6 +13,7 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,9 @@ from millstream.spark.session import open_session, stop_session
 from millstream.testing.quick import QUICK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from hypothesis import strategies as st
     from pyspark import SparkContext
     from tests.dstream.chance import RandomProgram
     from tests.dstream.program import Outputs
@@ -64,22 +66,22 @@ class Compared:
 
 def compare(
     run: Callable[[RandomProgram], Outputs],
-    programs: int,
+    programs: st.SearchStrategy[RandomProgram],
+    count: int,
     number: int,
-    points: Sequence[str] = (),
 ) -> Compared:
     """Compare so many programs; the first that differs is made as small as it can be."""
     compared, began = Compared(), time.monotonic()
 
     @seed(number)
     @settings(
-        max_examples=programs,
+        max_examples=count,
         database=None,
         deadline=None,
         derandomize=False,
         suppress_health_check=[*HealthCheck],
     )
-    @given(random_programs(points))
+    @given(programs)
     def equal(program: RandomProgram) -> None:
         wanted = program.answers()
         assert written(run(program)) == written(wanted), program
@@ -97,17 +99,16 @@ def compare_spark(programs: int, number: int) -> Compared:
     from tests.dstream.spark_engine import run_spark, spark_context
 
     with spark_context() as sc:
-        return compare(lambda p: run_spark(sc, p.body, p.queues), programs, number)
+        run = partial(run_spark, sc)
+        strategy = random_programs(ours=False)
+        return compare(lambda p: run(p.body, p.queues), strategy, programs, number)
 
 
 def compare_ours(sc: SparkContext, programs: int, number: int, *, crashing: bool) -> Compared:
     """Compare ours with the rules; drivers may die in every program."""
-    return compare(
-        lambda p: run_ours(sc, p.body, p.queues, crashes=p.crashes),
-        programs,
-        number,
-        tuple(PROGRAM_POINTS) if crashing else (),
-    )
+    strategy = random_programs(tuple(PROGRAM_POINTS) if crashing else ())
+    run = partial(run_ours, sc)
+    return compare(lambda p: run(p.body, p.queues, crashes=p.crashes), strategy, programs, number)
 
 
 def main() -> None:

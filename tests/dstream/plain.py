@@ -152,6 +152,37 @@ def updated(
     return Stream(found, stream.slide)
 
 
+def mapped(
+    stream: Stream,
+    call: Callable[[Any, Any, Any], tuple[Any, Any]],
+    timeout: int | None = None,
+    initial: Iterable[tuple[Any, Any]] = (),
+) -> tuple[Stream, Stream]:
+    """What a function of (key, value, state) returns, and the states after each batch.
+
+    It returns an element or None, and the new state. After the values of a batch it is called, with
+    None as the value, for each key whose last value is more than `timeout` batches old; the state
+    of that key goes then. A state that was there at the start is as old as the first batch.
+    """
+    first = min(stream.batches, default=0)
+    states = {key: (state, first) for key, state in initial}
+    given: dict[int, list[Any]] = {}
+    kept: dict[int, list[Any]] = {}
+    for number, batch in stream.batches.items():
+        answers = []
+        for key, value in batch:
+            answer, state = call(key, value, states[key][0] if key in states else None)
+            answers.append(answer)
+            states[key] = (state, number)
+        for key, (state, since) in [*states.items()]:
+            if timeout is not None and since < number - timeout:
+                answers.append(call(key, None, state)[0])
+                del states[key]
+        given[number] = [answer for answer in answers if answer is not None]
+        kept[number] = [(key, state) for key, (state, _) in states.items()]
+    return Stream(given, stream.slide), Stream(kept, stream.slide)
+
+
 def counted(batch: Iterable[Any]) -> list[tuple[Any, int]]:
     """How often each element is there."""
     return [*Counter(batch).items()]
