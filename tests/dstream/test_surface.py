@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ METHODS = [
     for name in dir(theirs)
     if not name.startswith("_") and not inspect.isclass(getattr(theirs, name))
 ]
+PAGE = Path(__file__).parents[2] / "docs/how-to/dstreams.md"
+UNNAMED = ("sparkContext", "context")
 STATE = ("exists", "get", "update", "remove", "isTimingOut")
 
 
@@ -67,3 +71,14 @@ def test_states_can_be_kept_for_each_key_as_in_scala() -> None:
     assert callable(dstream.DStream.mapWithState)
     assert [name for name in STATE if not hasattr(dstream.State, name)] == []
     assert hasattr(dstream, "StateSpec")
+
+
+def test_the_page_for_users_of_dstreams_names_every_operation() -> None:
+    page = PAGE.read_text()
+
+    assert [
+        name
+        for kind, name in METHODS
+        if kind in ("StreamingContext", "DStream") and name not in UNNAMED
+        if not re.search(rf"\b{name}\b", page)
+    ] == []
