@@ -6,7 +6,7 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
 # Without compiled modules every process would compile Spark's and pandas' Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test proofs services lint bench soak chaos stores patterns operators alerts mutants cluster lock clean machine
+.PHONY: help setup demo test proofs services lint bench soak chaos stores patterns operators alerts dstreams mutants cluster lock clean machine
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,12 @@ DELIVERIES ?= 300
 
 alerts: setup ## Deliver alerts while destinations fail, drivers die at every point and zombies wake, DELIVERIES times
 	$(BIN)/python -m tests.alert.long --runs $(DELIVERIES) --seed $(SEED)
+
+PROGRAMS ?= 2000
+
+dstreams: setup ## Compare PROGRAMS random functional programs with their rules, and a tenth of them while drivers die
+	$(BIN)/python -m tests.dstream.long --programs $(PROGRAMS) --crashed $$(( $(PROGRAMS) / 10 )) --seed $(SEED) \
+	  --json bench/results/dstreams-compared.json
 
 mutants: setup services ## Plant one-line faults one by one, and see whether a test notices; ONLY="lake alert" for some rooms; GO_ON=1 after a stop
 	$(BIN)/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(GO_ON),--go-on) \
