@@ -105,7 +105,7 @@ def test_a_mood_is_given_when_it_changes_and_a_silent_user_is_gone(
     moods = program("moods").moods
     lines = [["ann a great day", "bob hm"], ["ann fine"], ["ann bad bad", "one"], [], []]
 
-    found = run(lambda stream: moods(stream, idle_s=2), [*lines, ["ann broken"]])
+    found = run(lambda stream: moods(stream, idle_s=2), [*lines, ["ann broken broken"]])
 
     assert [sorted(batch) for batch in found] == [
         [("ann", "happy"), ("bob", "calm")],
@@ -113,7 +113,7 @@ def test_a_mood_is_given_when_it_changes_and_a_silent_user_is_gone(
         [("ann", "calm")],
         [("bob", "gone")],
         [],
-        [("ann", "calm")],
+        [("ann", "sad")],
     ]
 
 

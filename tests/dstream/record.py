@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tests.dstream.program import written
-from tests.dstream.programs import lifecycle, output, refusals, stateless, window
+from tests.dstream.programs import output, refusals, stateless, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ PROGRAMS: dict[str, Program] = {
     program.name: program for program in (*stateless.PROGRAMS, *window.PROGRAMS, *output.PROGRAMS)
 }
 REFUSALS = {refusal.__name__: refusal for refusal in refusals.REFUSALS}
-LIFECYCLES = {each.__name__: each for each in lifecycle.LIFECYCLES}
+FAILURES = {program.name: program for program in refusals.FAILURES}
 RECORDED = Path(__file__).with_name("recorded.json")
 
 
@@ -53,15 +53,13 @@ def refused(api: ModuleType, sc: SparkContext, name: str) -> list[str]:
     return ["nothing is refused"]
 
 
-def lived(api: ModuleType, sc: SparkContext, name: str) -> list[str]:
-    """What a function that starts and stops contexts returns, as it is recorded."""
-    with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        try:
-            return [*map(repr, LIFECYCLES[name](api, sc, Path(folder)))]
-        finally:
-            if running := api.StreamingContext.getActive():
-                running.stop(stopSparkContext=False)
+def failed(program: Program, run: Callable[[Program], Outputs]) -> list[str]:
+    """The kind of error that a program with a function that raises ends with."""
+    try:
+        run(program)
+    except Exception as error:
+        return [kind.__name__ for kind in type(error).__mro__[:-3]]
+    return ["nothing is raised"]
 
 
 def record(only: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
@@ -69,16 +67,19 @@ def record(only: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
     import pyspark.streaming
     from tests.dstream.spark_engine import run_program, spark_context
 
-    wanted = {*only} or {*PROGRAMS, *REFUSALS, *LIFECYCLES}
-    found: dict[str, dict[str, Any]] = {"programs": {}, "refusals": {}, "lifecycles": {}}
+    wanted = {*only} or {*PROGRAMS, *REFUSALS, *FAILURES}
+    found: dict[str, dict[str, Any]] = {"programs": {}, "refusals": {}, "failures": {}}
     with spark_context() as sc:
-        for name in wanted & {*PROGRAMS}:
-            found["programs"][name] = answers(PROGRAMS[name], lambda p: run_program(sc, p))
-    with spark_context(by_hand=False) as sc:
-        for name in wanted & {*LIFECYCLES}:
-            found["lifecycles"][name] = lived(pyspark.streaming, sc, name)
-        for name in wanted & {*REFUSALS}:
-            found["refusals"][name] = refused(pyspark.streaming, sc, name)
+        run = partial(run_program, sc)
+        found["refusals"] |= {
+            name: refused(pyspark.streaming, sc, name) for name in REFUSALS if name in wanted
+        }
+        found["failures"] |= {
+            name: failed(failure, run) for name, failure in FAILURES.items() if name in wanted
+        }
+        found["programs"] |= {
+            name: answers(program, run) for name, program in PROGRAMS.items() if name in wanted
+        }
     return found
 
 

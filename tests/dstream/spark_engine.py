@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from tests.dstream.program import Body, Outputs, Program, Queue
 
-_CLOCK = {"spark.streaming.clock": "org.apache.spark.streaming.util.ManualClock"}
 _CONF = {
+    "spark.streaming.clock": "org.apache.spark.streaming.util.ManualClock",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -33,9 +33,9 @@ _LIMIT = 60
 
 
 @contextmanager
-def spark_context(*, by_hand: bool = True) -> Iterator[SparkContext]:
+def spark_context() -> Iterator[SparkContext]:
     """Start Spark, with two cores as the session of tests has, and with a clock moved by hand."""
-    conf = SparkConf().setAll([*(_CONF | (_CLOCK if by_hand else {})).items()])
+    conf = SparkConf().setAll([*_CONF.items()])
     spark = SparkSession.builder.master("local[2]").config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     try:

@@ -12,7 +12,8 @@ import pytest
 from tests.dstream import programs
 from tests.dstream.long import compare_ours
 from tests.dstream.ours import run_ours
-from tests.dstream.record import LIFECYCLES, PROGRAMS, REFUSALS, answers, lived, recorded, refused
+from tests.dstream.programs.lifecycle import LIFECYCLES, Lifecycle
+from tests.dstream.record import FAILURES, PROGRAMS, REFUSALS, answers, failed, recorded, refused
 from tests.dstream.test_surface import METHODS
 
 from millstream import dstream
@@ -28,7 +29,7 @@ LISTENER = "StreamingListener"
 def test_there_is_a_record_of_everything() -> None:
     assert {*RECORDED["programs"]} == {*PROGRAMS}
     assert {*RECORDED["refusals"]} == {*REFUSALS}
-    assert {*RECORDED["lifecycles"]} == {*LIFECYCLES}
+    assert {*RECORDED["failures"]} == {*FAILURES}
 
 
 def test_the_programs_use_every_method() -> None:
@@ -67,10 +68,23 @@ def test_what_pyspark_refuses_is_refused_by_the_same_kind_of_error(
     assert theirs in kinds, (kinds, message)
 
 
+@pytest.mark.parametrize("name", sorted(FAILURES))
+def test_a_function_that_raises_ends_the_run_by_an_error_that_says_so(
+    name: str, spark: SparkSession
+) -> None:
+    def run(program: Program) -> Outputs:
+        return run_ours(spark.sparkContext, program.body, program.queues, count=program.count)
+
+    assert RECORDED["failures"][name] != failed(FAILURES[name], lambda program: {})
+    assert "UserCodeError" in failed(FAILURES[name], run)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(LIFECYCLES))
-def test_a_context_lives_as_on_pyspark(name: str, spark: SparkSession) -> None:
-    assert lived(dstream, spark.sparkContext, name) == RECORDED["lifecycles"][name]
+@pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: each.__name__)
+def test_a_context_lives_as_it_is_documented(
+    lifecycle: Lifecycle, spark: SparkSession, tmp_path: Path
+) -> None:
+    assert lifecycle(dstream, spark.sparkContext, tmp_path) == LIFECYCLES[lifecycle]
 
 
 @pytest.mark.long

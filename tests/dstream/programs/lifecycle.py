@@ -1,4 +1,4 @@
-"""Contexts started, stopped and found again, in real time: what each function returns is fixed."""
+"""Contexts started, stopped and found again, in real time, by the documentation of pyspark."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import itertools
 import os
 import socket
 import time
+from collections.abc import Callable
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
     from types import ModuleType
 
     from pyspark import SparkContext
 
-_LIMIT = 20
-INTERVAL = 0.5
+_LIMIT = 30
+INTERVAL, SLOWLY = 0.5, 2
 
 
 def until(reached: Callable[[], bool]) -> bool:
@@ -56,7 +56,7 @@ def restarted(api: ModuleType, sc: SparkContext, folder: Path) -> list[Any]:
     outcome = folder / "outcome"
 
     def build() -> Any:
-        ssc = api.StreamingContext(sc, INTERVAL)
+        ssc = api.StreamingContext(sc, SLOWLY)
         words = ssc.textFileStream(str(arriving)).flatMap(str.split).map(lambda word: (word, 1))
         states = words.updateStateByKey(lambda values, total: sum(values) + (total or 0))
         path = str(outcome)
@@ -71,7 +71,7 @@ def restarted(api: ModuleType, sc: SparkContext, folder: Path) -> list[Any]:
     def run(name: str, words: str, wanted: list[Any]) -> Any:
         ssc = api.StreamingContext.getOrCreate(checkpoint, build)
         ssc.start()
-        time.sleep(2 * INTERVAL)
+        time.sleep(SLOWLY)
         (folder / name).write_text(words)
         (folder / name).rename(arriving / name)
         until(lambda: outcome.exists() and outcome.read_text() == repr(wanted))
@@ -118,9 +118,11 @@ def batches_in_real_time(api: ModuleType, sc: SparkContext, folder: Path) -> lis
     return [sums[:6], steps, times[0] % INTERVAL]
 
 
-LIFECYCLES: tuple[Callable[[ModuleType, SparkContext, Path], list[Any]], ...] = (
-    active,
-    restarted,
-    stopped_gracefully,
-    batches_in_real_time,
-)
+Lifecycle = Callable[["ModuleType", "SparkContext", "Path"], list[Any]]
+LIFECYCLES: dict[Lifecycle, list[Any]] = {
+    active: [None, None, True, True, False, None, True, True, None, "created", 3],
+    restarted: [repr([("a", 2), ("b", 1)]), repr([("a", 3), ("b", 1), ("c", 1)]), 2],
+    stopped_gracefully: [1000, ["line 0", "line 1", "line 2"], ["line 999"]],
+    batches_in_real_time: [[0, 1, 3, 5, 7, 4], {INTERVAL}, 0.0],
+}
+"""What each returns."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from tests.dstream.program import Program
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from tests.dstream.program import Collect, Queue
+
+PAIRS: Queue = ([("a", 1)], [("b", 2)])
 
 
 def _stream(ssc: Any) -> Any:
@@ -123,30 +129,40 @@ def duration_of_nothing(api: ModuleType, ssc: Any) -> None:
     api.StreamingContext(ssc.sparkContext)
 
 
-def function_that_raises(api: ModuleType, ssc: Any) -> None:
-    _stream(ssc).map(lambda pair: 1 / 0).foreachRDD(lambda rdd: rdd.collect())
-    ssc.start()
-    ssc.awaitTerminationOrTimeout(30)
+def function_that_raises(ssc: Any, streams: Any, collect: Collect) -> None:
+    [pairs] = streams
+    collect("divided", pairs.map(lambda pair: pair[1] // 0))
 
 
-def output_that_raises(api: ModuleType, ssc: Any) -> None:
+def output_that_raises(ssc: Any, streams: Any, collect: Collect) -> None:
     def fail(rdd: Any) -> None:
         raise KeyError(rdd.count())
 
-    _stream(ssc).foreachRDD(fail)
-    ssc.start()
-    ssc.awaitTermination(30)
+    [pairs] = streams
+    pairs.foreachRDD(fail)
 
 
-def state_function_that_raises(api: ModuleType, ssc: Any) -> None:
+def transform_that_raises(ssc: Any, streams: Any, collect: Collect) -> None:
+    [pairs] = streams
+    collect("nothing", pairs.transform(lambda rdd: rdd.no_such_method()))
+
+
+def state_function_that_raises(ssc: Any, streams: Any, collect: Collect) -> None:
     def fail(values: list[int], state: int | None) -> int:
         raise ValueError(values)
 
-    ssc.checkpoint(ssc.sparkContext._temp_dir)
-    _stream(ssc).updateStateByKey(fail).foreachRDD(lambda rdd: rdd.collect())
-    ssc.start()
-    ssc.awaitTerminationOrTimeout(30)
+    ssc.checkpoint(collect.checkpoint)
+    [pairs] = streams
+    collect("states", pairs.updateStateByKey(fail))
 
+
+FAILURES = (
+    Program(function_that_raises, (PAIRS,), 2),
+    Program(output_that_raises, (PAIRS,), 2),
+    Program(transform_that_raises, (PAIRS,), 2),
+    Program(state_function_that_raises, (PAIRS,), 2),
+)
+"""Programs with a function that raises: so does the run, or whoever waits for its end."""
 
 REFUSALS: tuple[Callable[[ModuleType, Any], None], ...] = (
     start_without_outputs,
@@ -171,7 +187,4 @@ REFUSALS: tuple[Callable[[ModuleType, Any], None], ...] = (
     slice_before_start,
     remember_after_start,
     duration_of_nothing,
-    function_that_raises,
-    output_that_raises,
-    state_function_that_raises,
 )
