@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ def compare(
     programs: st.SearchStrategy[RandomProgram],
     count: int,
     number: int,
+    seconds: float = math.inf,
 ) -> Compared:
     """Compare so many programs; the first that differs is made as small as it can be."""
     compared, began = Compared(), time.monotonic()
@@ -83,6 +85,8 @@ def compare(
     )
     @given(programs)
     def equal(program: RandomProgram) -> None:
+        if time.monotonic() - began > seconds:
+            return
         wanted = program.answers()
         assert written(run(program)) == written(wanted), program
         compared.add(program, wanted)
@@ -94,21 +98,25 @@ def compare(
     return compared
 
 
-def compare_spark(programs: int, number: int) -> Compared:
+def compare_spark(programs: int, number: int, seconds: float = math.inf) -> Compared:
     """Compare pyspark.streaming with the rules."""
     from tests.dstream.spark_engine import run_spark, spark_context
 
     with spark_context() as sc:
         run = partial(run_spark, sc)
         strategy = random_programs(ours=False)
-        return compare(lambda p: run(p.body, p.queues), strategy, programs, number)
+        return compare(lambda p: run(p.body, p.queues), strategy, programs, number, seconds)
 
 
-def compare_ours(sc: SparkContext, programs: int, number: int, *, crashing: bool) -> Compared:
+def compare_ours(
+    sc: SparkContext, programs: int, number: int, *, crashing: bool, seconds: float = math.inf
+) -> Compared:
     """Compare ours with the rules; drivers may die in every program."""
     strategy = random_programs(tuple(PROGRAM_POINTS) if crashing else ())
     run = partial(run_ours, sc)
-    return compare(lambda p: run(p.body, p.queues, crashes=p.crashes), strategy, programs, number)
+    return compare(
+        lambda p: run(p.body, p.queues, crashes=p.crashes), strategy, programs, number, seconds
+    )
 
 
 def main() -> None:
@@ -117,11 +125,17 @@ def main() -> None:
     parser.add_argument("--crashed", type=int, default=0, help="programs whose driver dies")
     parser.add_argument("--spark", type=int, default=0, help="programs run by pyspark.streaming")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        help="compare no more after so long, of each kind",
+    )
     parser.add_argument("--json", type=Path, help="the results are added to this file")
     given = parser.parse_args()
     found: dict[str, Compared] = {}
     if given.spark:
-        found["pyspark.streaming"] = compare_spark(given.spark, given.seed)
+        found["pyspark.streaming"] = compare_spark(given.spark, given.seed, given.seconds)
     else:
         with TemporaryDirectory() as logs:
             conf, master = QUICK, "local[2]"
@@ -129,7 +143,11 @@ def main() -> None:
             for name, programs in (("ours", given.programs), ("ours, killed", given.crashed)):
                 if programs:
                     found[name] = compare_ours(
-                        spark.sparkContext, programs, given.seed, crashing=name != "ours"
+                        spark.sparkContext,
+                        programs,
+                        given.seed,
+                        crashing=name != "ours",
+                        seconds=given.seconds,
                     )
             stop_session(spark)
     results = {f"{name}, seed {given.seed}": each.to_dict() for name, each in found.items()}
