@@ -129,7 +129,7 @@ def main() -> None:
         "--seconds",
         type=float,
         default=math.inf,
-        help="compare no more after so long, of each kind",
+        help="how long each kind is compared",
     )
     parser.add_argument("--json", type=Path, help="the results are added to this file")
     given = parser.parse_args()

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from tests.dstream.program import Outputs, Program
 
 RECORDED = recorded()
+OF_THE_JVM = ("Py4JJavaError", "IllegalArgumentException")
+"""Errors of Spark's JVM, which no engine but pyspark's can raise: ours says what was wrong."""
 LISTENER = "StreamingListener"
+OF_SECONDS = {
+    *("reduced_by_window", "counted_by_window", "counted_by_value_and_window", "joined"),
+    *("reduced_by_key_and_window", "reduced_by_key_and_window_with_filter", "joined_windows"),
+    *("grouped_by_key_and_window", "inverse_of_a_state", "state_joined"),
+}
+"""Programs that `make proofs` runs: hashtags and others do what they do, in less time."""
 
 
 def test_there_is_a_record_of_everything() -> None:
@@ -48,7 +56,13 @@ def test_the_programs_use_every_method() -> None:
     assert not [each for each in missing if "Receiver" not in each[1]]
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name in OF_SECONDS))
+        for name in sorted(PROGRAMS)
+    ],
+)
 def test_a_program_gives_what_it_gives_on_pyspark(name: str, spark: SparkSession) -> None:
     def run(program: Program) -> Outputs:
         sc, count = spark.sparkContext, program.count
@@ -61,11 +75,15 @@ def test_a_program_gives_what_it_gives_on_pyspark(name: str, spark: SparkSession
 def test_what_pyspark_refuses_is_refused_by_the_same_kind_of_error(
     name: str, spark: SparkSession
 ) -> None:
-    [theirs] = RECORDED["refusals"][name][:1]
+    theirs, *_, their_message = RECORDED["refusals"][name] * 2
 
     *kinds, message = refused(dstream, spark.sparkContext, name)
 
-    assert theirs in kinds, (kinds, message)
+    if theirs in OF_THE_JVM or not their_message:
+        assert "MillstreamError" in kinds
+    else:
+        assert {theirs} <= {*kinds, message}
+        assert their_message in message
 
 
 @pytest.mark.parametrize("name", sorted(FAILURES))
@@ -79,7 +97,7 @@ def test_a_function_that_raises_ends_the_run_by_an_error_that_says_so(
     assert "UserCodeError" in failed(FAILURES[name], run)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("lifecycle", LIFECYCLES, ids=lambda each: each.__name__)
 def test_a_context_lives_as_it_is_documented(
     lifecycle: Lifecycle, spark: SparkSession, tmp_path: Path
@@ -96,6 +114,6 @@ def test_what_is_recorded_is_what_pyspark_gives() -> None:
 def test_random_programs_follow_the_rules(spark: SparkSession) -> None:
     sc = spark.sparkContext
 
-    compared = [compare_ours(sc, 12, 1, crashing=False), compare_ours(sc, 4, 1, crashing=True)]
+    compared = [compare_ours(sc, 6, 1, crashing=False), compare_ours(sc, 3, 1, crashing=True)]
 
-    assert sum(each.programs for each in compared) >= 16
+    assert sum(each.programs for each in compared) >= 9
