@@ -106,7 +106,7 @@ UPDATES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 KEEPS: dict[str, Callable[..., bool] | None] = {"all": None, "some": _some}
 
-_small = st.integers(1, 4)
+_small = st.integers(1, 3)
 _reducer = st.sampled_from([*REDUCERS])
 _window = st.tuples(st.integers(1, 7), st.integers(1, 3))
 _idle = st.tuples(st.none() | st.integers(1, 4), st.sampled_from([(), INITIAL]))
@@ -438,7 +438,7 @@ def random_programs(
             slide *= by
         steps.append(Step(name, arguments))
         kind = operation.gives
-    count = draw(st.integers(4, 12))
+    count = draw(st.integers(4, 10))
     pairs = st.tuples(st.integers(0, 4), st.integers(-3, 9))
     batches = st.lists(st.lists(pairs, max_size=4), min_size=count, max_size=count).map(tuple)
     queues = (draw(batches), draw(batches))
