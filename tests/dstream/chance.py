@@ -5,8 +5,10 @@ An operation is said twice, with the same arguments: as a method of a DStream, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add, sub
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from tests.dstream import plain
 from tests.dstream.plain import Stream, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tests.dstream.program import Collect
 
@@ -23,7 +25,22 @@ INITIAL = ((0, 40), (9, 2))
 """States that some programs begin with."""
 
 
-_NONE: st.SearchStrategy[tuple[Any, ...]] = st.just(())
+Draw = Callable[[Random], Any]
+
+
+def _tuple(*draws: Draw) -> Draw:
+    return lambda dice: tuple(draw(dice) for draw in draws)
+
+
+def _int(low: int, high: int) -> Draw:
+    return lambda dice: dice.randint(low, high)
+
+
+def _one_of(values: Sequence[Any]) -> Draw:
+    return lambda dice: dice.choice(values)
+
+
+_NONE = _tuple()
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,7 @@ class Operation:
     gives: str
     dstream: Callable[..., Any]
     rule: Callable[..., Stream]
-    arguments: st.SearchStrategy[tuple[Any, ...]] = _NONE
+    arguments: Draw = _NONE
     windowed: bool = False
     """The first two arguments are a window's length and slide, in slides of its stream."""
     alike: bool = False
@@ -106,11 +123,11 @@ UPDATES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 KEEPS: dict[str, Callable[..., bool] | None] = {"all": None, "some": _some}
 
-_small = st.integers(1, 3)
-_reducer = st.sampled_from([*REDUCERS])
-_window = st.tuples(st.integers(1, 7), st.integers(1, 3))
-_idle = st.tuples(st.none() | st.integers(1, 4), st.sampled_from([(), INITIAL]))
-_inverse_window = st.tuples(st.integers(1, 9), st.integers(1, 2))
+_small = _int(1, 3)
+_reducer = _one_of([*REDUCERS])
+_window = (_int(1, 7), _int(1, 3))
+_idle = _tuple(_one_of([None, 1, 2, 3, 4]), _one_of([(), INITIAL]))
+_inverse_window = (_int(1, 9), _int(1, 2))
 
 
 def _joining(name: str, **sides: bool) -> Operation:
@@ -121,7 +138,7 @@ def _joining(name: str, **sides: bool) -> Operation:
         lambda s, o, n: s.each_with(
             o, lambda a, b: [(k, _sums(pair)) for k, pair in plain.joined(a, b, **sides)]
         ),
-        st.tuples(_small),
+        _tuple(_small),
     )
 
 
@@ -143,25 +160,25 @@ OPERATIONS: dict[str, Operation] = {
         PAIRS, PAIRS,
         lambda s, o, n: s.filter(lambda kv: kv[1] % n == 0),
         _each(lambda batch, n: [kv for kv in batch if kv[1] % n == 0]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "map": Operation(
         PAIRS, PAIRS,
         lambda s, o, n: s.map(lambda kv: (kv[1] % n, kv[0] + kv[1])),
         _each(lambda batch, n: [(v % n, k + v) for k, v in batch]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "mapValues": Operation(
         PAIRS, PAIRS,
         lambda s, o, n: s.mapValues(lambda v: v * 2 - n),
         _each(lambda batch, n: [(k, v * 2 - n) for k, v in batch]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "flatMapValues": Operation(
         PAIRS, PAIRS,
         lambda s, o, n: s.flatMapValues(lambda v: range(v % n)),
         _each(lambda batch, n: [(k, i) for k, v in batch for i in range(v % n)]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "flatMap": Operation(
         PAIRS, NUMBERS,
@@ -172,7 +189,7 @@ OPERATIONS: dict[str, Operation] = {
         PAIRS, PAIRS,
         lambda s, o, f, n: s.reduceByKey(REDUCERS[f], n),
         _each(lambda batch, f, n: plain.reduced(batch, REDUCERS[f]).items()),
-        st.tuples(_reducer, _small),
+        _tuple(_reducer, _small),
     ),
     "combineByKey": Operation(
         PAIRS, PAIRS,
@@ -183,15 +200,15 @@ OPERATIONS: dict[str, Operation] = {
         PAIRS, PAIRS,
         lambda s, o, n: s.groupByKey(n).mapValues(lambda vs: max(vs) - min(vs)),
         _each(lambda batch, n: [(k, max(vs) - min(vs)) for k, vs in plain.grouped(batch).items()]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "partitionBy": Operation(
         PAIRS, PAIRS, lambda s, o, n: s.partitionBy(n), _each(lambda batch, n: batch),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "repartition": Operation(
         PAIRS, PAIRS, lambda s, o, n: s.repartition(n), _each(lambda batch, n: batch),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "glom": Operation(
         PAIRS, PAIRS, lambda s, o: s.glom().flatMap(lambda part: part), _each(lambda batch: batch)
@@ -216,7 +233,7 @@ OPERATIONS: dict[str, Operation] = {
         NUMBERS, PAIRS,
         lambda s, o, n: s.map(lambda e: (e % n, e)),
         _each(lambda batch, n: [(e % n, e) for e in batch]),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "countByValue": Operation(NUMBERS, PAIRS, lambda s, o: s.countByValue(), _each(plain.counted)),
     "count": Operation(NUMBERS, NUMBERS, lambda s, o: s.count(), _each(lambda batch: [len(batch)])),
@@ -224,7 +241,7 @@ OPERATIONS: dict[str, Operation] = {
         NUMBERS, NUMBERS,
         lambda s, o, f: s.reduce(REDUCERS[f]),
         _each(lambda batch, f: plain.reduced(((0, e) for e in batch), REDUCERS[f]).values()),
-        st.tuples(_reducer),
+        _tuple(_reducer),
     ),
     "union": Operation(
         PAIRS, PAIRS,
@@ -255,7 +272,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda s, o, n: s.each_with(
             o, lambda a, b: [(k, _sizes(vs)) for k, vs in plain.cogrouped(a, b).items()]
         ),
-        st.tuples(_small),
+        _tuple(_small),
     ),
     "join": _joining("join"),
     "leftOuterJoin": _joining("leftOuterJoin", left=True),
@@ -265,30 +282,28 @@ OPERATIONS: dict[str, Operation] = {
         PAIRS, PAIRS,
         lambda s, o, w, d: s.window(w, d),
         lambda s, o, w, d: s.window(w, d),
-        _window,
+        _tuple(*_window),
         windowed=True,
     ),
     "reduceByKeyAndWindow": Operation(
         PAIRS, PAIRS,
         lambda s, o, w, d, f: s.reduceByKeyAndWindow(REDUCERS[f], None, w, d),
         lambda s, o, w, d, f: Window(w, d, REDUCERS[f])(s),
-        st.tuples(_window, _reducer).map(lambda drawn: (*drawn[0], drawn[1])),
+        _tuple(*_window, _reducer),
         windowed=True,
     ),
     "reduceByKeyAndWindow with inverse": Operation(
         PAIRS, PAIRS,
         lambda s, o, w, d, keep: s.reduceByKeyAndWindow(add, sub, w, d, 2, KEEPS[keep]),
         lambda s, o, w, d, keep: Window(w, d, add, sub, KEEPS[keep])(s),
-        st.tuples(_inverse_window, st.sampled_from([*KEEPS])).map(
-            lambda drawn: (*drawn[0], drawn[1])
-        ),
+        _tuple(*_inverse_window, _one_of([*KEEPS])),
         windowed=True,
     ),
     "groupByKeyAndWindow": Operation(
         PAIRS, PAIRS,
         lambda s, o, w, d: s.groupByKeyAndWindow(w, d).mapValues(len),
         lambda s, o, w, d: Window(w, d, add, sub)(_ones_by_key(s)),
-        _inverse_window,
+        _tuple(*_inverse_window),
         windowed=True,
     ),
     "reduceByWindow": Operation(
@@ -297,7 +312,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda s, o, w, d, f: _values(
             Window(w, d, REDUCERS[f])(s.each(lambda batch: [(1, e) for e in batch]))
         ),
-        st.tuples(_window, _reducer).map(lambda drawn: (*drawn[0], drawn[1])),
+        _tuple(*_window, _reducer),
         windowed=True,
     ),
     "reduceByWindow with inverse": Operation(
@@ -306,14 +321,14 @@ OPERATIONS: dict[str, Operation] = {
         lambda s, o, w, d: _values(
             Window(w, d, add, sub)(s.each(lambda batch: [(1, e) for e in batch]))
         ),
-        _inverse_window,
+        _tuple(*_inverse_window),
         windowed=True,
     ),
     "countByWindow": Operation(
         NUMBERS, NUMBERS,
         lambda s, o, w, d: s.countByWindow(w, d),
         lambda s, o, w, d: _values(Window(w, d, add, sub)(_ones(s, lambda e: 1))),
-        _inverse_window,
+        _tuple(*_inverse_window),
         windowed=True,
     ),
     "countByValueAndWindow": Operation(
@@ -322,20 +337,20 @@ OPERATIONS: dict[str, Operation] = {
         lambda s, o, w, d: Window(w, d, add, sub)(_ones(s, lambda e: e)).each(
             lambda batch: [kv for kv in batch if kv[1] > 0]
         ),
-        _inverse_window,
+        _tuple(*_inverse_window),
         windowed=True,
     ),
     "updateStateByKey": Operation(
         PAIRS, PAIRS,
         lambda s, o, f, n: s.updateStateByKey(UPDATES[f], n),
         lambda s, o, f, n: plain.updated(s, UPDATES[f]),
-        st.tuples(st.sampled_from([*UPDATES]), _small),
+        _tuple(_one_of([*UPDATES]), _small),
     ),
     "updateStateByKey with initialRDD": Operation(
         PAIRS, PAIRS,
         lambda s, o, f: s.updateStateByKey(UPDATES[f], 2, [*INITIAL]),
         lambda s, o, f: plain.updated(s, UPDATES[f], INITIAL),
-        st.tuples(st.sampled_from([*UPDATES])),
+        _tuple(_one_of([*UPDATES])),
     ),
     "mapWithState": Operation(
         PAIRS, PAIRS,
@@ -416,21 +431,15 @@ _MOST = 6
 """The longest slide of a program, in batches."""
 
 
-@st.composite
-def random_programs(
-    draw: st.DrawFn, points: Sequence[str] = (), *, ours: bool = True
-) -> RandomProgram:
-    """Chains of one to five operations; with points, drivers that die there."""
+def random_program(dice: Random, points: Sequence[str] = (), *, ours: bool = True) -> RandomProgram:
+    """A chain of one to five operations; with points, its driver dies there."""
     kind, slide, steps = PAIRS, 1, []
-    for _ in range(draw(st.integers(1, 5))):
-        fitting = [
-            name
-            for name, each in OPERATIONS.items()
-            if each.reads == kind and ours >= each.only_ours
-        ]
-        name = draw(st.sampled_from(fitting))
+    for _ in range(dice.randint(1, 5)):
+        name = dice.choice(
+            [n for n, o in OPERATIONS.items() if o.reads == kind and ours >= o.only_ours]
+        )
         operation = OPERATIONS[name]
-        arguments = draw(operation.arguments)
+        arguments = operation.arguments(dice)
         if operation.windowed:
             length, by, *more = arguments
             by = by if slide * by <= _MOST else 1
@@ -438,13 +447,26 @@ def random_programs(
             slide *= by
         steps.append(Step(name, arguments))
         kind = operation.gives
-    count = draw(st.integers(4, 10))
-    pairs = st.tuples(st.integers(0, 4), st.integers(-3, 9))
-    batches = st.lists(st.lists(pairs, max_size=4), min_size=count, max_size=count).map(tuple)
-    queues = (draw(batches), draw(batches))
-    first = draw(st.sampled_from([len(steps) - 1, len(steps) - 1, 0]))
-    if not points:
-        return RandomProgram(tuple(steps), queues, (), first)
-    crash = st.tuples(st.integers(1, count), st.sampled_from(points))
-    crashes = draw(st.lists(crash, min_size=1, max_size=3))
-    return RandomProgram(tuple(steps), queues, tuple(sorted(crashes)), first)
+    count = dice.randint(4, 10)
+    first, second = (tuple(_batch(dice) for _ in range(count)) for _ in range(2))
+    crashes = (
+        [(dice.randint(1, count), dice.choice(points)) for _ in range(dice.randint(1, 3))]
+        if points
+        else []
+    )
+    output = dice.choice((len(steps) - 1, len(steps) - 1, 0))
+    return RandomProgram(tuple(steps), (first, second), tuple(sorted(crashes)), output)
+
+
+def _batch(dice: Random) -> list[Any]:
+    """A third of batches is empty."""
+    size = dice.choice((0, 0, 1, 3, 5, 8))
+    return [(dice.randint(0, 4), dice.randint(-3, 9)) for _ in range(size)]
+
+
+def random_programs(
+    points: Sequence[str] = (), *, ours: bool = True
+) -> st.SearchStrategy[RandomProgram]:
+    """Random programs, each made from a seed."""
+    seeds = st.integers(0, 2**62)
+    return seeds.map(lambda seed: random_program(Random(seed), points, ours=ours))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ _CONF = {
     "spark.streaming.clock": "org.apache.spark.streaming.util.ManualClock",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.pyspark.python": sys.executable,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
