@@ -114,6 +114,6 @@ def test_what_is_recorded_is_what_pyspark_gives() -> None:
 def test_random_programs_follow_the_rules(spark: SparkSession) -> None:
     sc = spark.sparkContext
 
-    compared = [compare_ours(sc, 6, 1, crashing=False), compare_ours(sc, 3, 1, crashing=True)]
+    compared = [compare_ours(sc, 3, 1, crashing=False), compare_ours(sc, 2, 1, crashing=True)]
 
-    assert sum(each.programs for each in compared) >= 9
+    assert sum(each.programs for each in compared) >= 5
