@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -26,7 +27,6 @@ _CONF = {
     "spark.streaming.clock": "org.apache.spark.streaming.util.ManualClock",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.pyspark.python": sys.executable,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -37,6 +37,7 @@ _LIMIT = 60
 @contextmanager
 def spark_context() -> Iterator[SparkContext]:
     """Start Spark, with two cores as the session of tests has, and with a clock moved by hand."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = SparkConf().setAll([*_CONF.items()])
     spark = SparkSession.builder.master("local[2]").config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
