@@ -2,6 +2,8 @@
 
 python -m tests.operators.sketches_long --streams 2000 --runs 200 --seed 1 \
   --json bench/results/sketches.json
+
+Runs are added to those that the file has.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AT_A_TIME = 200
-_RUNS = 25
+_RUNS = 3
 PROMISED = {"distinct": 0.05, "quantiles": 0.01, "ranks": 0.01}
 """How often a bound may fail."""
 
@@ -97,24 +99,27 @@ def main() -> None:
             "seconds": seconds,
         } | report
         print(json.dumps(report), flush=True)  # noqa: T201
-    done, began, app = 0, time.monotonic(), site()
-    happened = Counter[str]()
+        _store(given.json, known)
+    done, app = 0, site()
     while done < given.runs:
-        seed = given.seed + done
+        began, seed = time.monotonic(), given.seed + done
         arrivals = arrivals_of(app.graph, few_visits(random.Random(seed)))
         proof = prove(app, arrivals, spark, runs=min(_RUNS, given.runs - done), seed=seed)
         done += proof.runs
-        happened.update(proof.happened)
-        print(f"{done} runs held, {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
-    if given.runs:
         before = known.get("runs", {"runs": 0, "seconds": 0, "happened": {}})
+        happened = Counter(proof.happened) + Counter(before["happened"])
         known["runs"] = {
-            "runs": before["runs"] + done,
+            "runs": before["runs"] + proof.runs,
             "seconds": before["seconds"] + round(time.monotonic() - began),
-            "happened": dict(sorted((happened + Counter(before["happened"])).items())),
+            "happened": dict(sorted(happened.items())),
         }
-    if given.json:
-        given.json.write_text(json.dumps(known, indent=2) + "\n")
+        _store(given.json, known)
+        print(f"{done} runs held", flush=True)  # noqa: T201
+
+
+def _store(file: Path | None, known: dict[str, Any]) -> None:
+    if file:
+        file.write_text(json.dumps(known, indent=2) + "\n")
 
 
 if __name__ == "__main__":
