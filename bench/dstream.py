@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ENGINES = {"ours": "millstream.dstream", "pyspark.streaming": "pyspark.streaming"}
 INTERVAL_S = 0.2
-SECONDS = 240
+SECONDS = 150
 """After which a lane ends with the batches that it has."""
 
 

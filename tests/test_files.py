@@ -26,6 +26,8 @@ HOME = {
     "systems/memory/source.py": "sources/, rows that a test adds",
     "systems/custom/sink.py": "sinks/, the fence of a function",
     "systems/files/sink.py": "sinks/, the fence of a folder; and the folder that a user names",
+    "dstream": "dstream/, the journal, states and received rows of a functional program",
+    "dstream/source.py": "sources/, the rows of a program of an app",
     "operators/state/raised_rows.py": "staging/, rows that a function raises on, written by tasks",
     "serve/changes.py": "changes/, the answers that a difference is taken from",
     "serve/serve_sink.py": "staging/, rows that a store refuses",
