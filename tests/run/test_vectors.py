@@ -21,7 +21,7 @@ from millstream.lake.rows import read_rows
 from millstream.lake.travel import read_table
 from millstream.model.schema import Schema
 from millstream.run.forget import Forgetting
-from millstream.run.upkeep import Effort, Upkeep
+from millstream.run.upkeep import Effort, Upkeep, UpkeepOptions
 from millstream.testing import Script
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def test_only_a_large_update_table_is_prepared_and_no_other(tmp_path: Path) -> N
         for name, table in opened.items():
             table.append(staged(tmp_path / "s"), Facts(name, batch=0))
         for bytes_merged, prepared in ((1 << 20, []), (0, ["per_user"])):
-            sizes = FileSizes(merged=bytes_merged)
-            for _ in Upkeep(app.graph, lease, sizes=sizes).steps(Effort.WHOLE):
+            options = UpkeepOptions(sizes=FileSizes(merged=bytes_merged))
+            for _ in Upkeep(app.graph, lease, options=options).steps(Effort.WHOLE):
                 continue
             for table in opened.values():
                 table.refresh()
