@@ -128,5 +128,5 @@ def reasons(decisions: DataFrame) -> DataFrame:
 
 @app.serve(to=ms.SQLite("loans.db", key="application"))
 def answers(decisions: DataFrame) -> DataFrame:
-    """What an applicant is told."""
+    """The answer to an applicant."""
     return decisions.select("application", "applicant", "decision", "reason")

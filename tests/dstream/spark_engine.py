@@ -86,7 +86,7 @@ def _stream(ssc: Any, queue: Queue) -> Any:
 
 
 class _Run(api.StreamingListener):
-    """One context, which computes a batch when it is told to."""
+    """One context, which computes a batch when its clock moves."""
 
     def __init__(self, ssc: Any, interval: float) -> None:
         self._ssc, self._interval = ssc, interval

@@ -121,7 +121,7 @@ def test_a_listener_that_raises_harms_nobody() -> None:
         def onStreamingStarted(self, streamingStarted: Any) -> None:  # noqa: N802, N803
             heard.append(streamingStarted.time())
 
-    Events([Bad(), Good()]).tell("onStreamingStarted", time=5)
+    Events([Bad(), Good()]).call("onStreamingStarted", time=5)
 
     assert heard == [5]
     with pytest.raises(AttributeError):

@@ -58,8 +58,8 @@ def _print(shown: ModelsView, most: int) -> None:
         text.print_table(head, rows)
         print()
     count = sum(len(model.versions) for model in shown.models)
-    told = f"{text.counted(count, 'version')} of {text.counted(len(shown.models), 'model')}"
-    print(f"  {told}: {shown.home}")
+    summary = f"{text.counted(count, 'version')} of {text.counted(len(shown.models), 'model')}"
+    print(f"  {summary}: {shown.home}")
 
 
 def _cells(version: ModelVersion) -> list[str]:
@@ -76,8 +76,8 @@ def _cells(version: ModelVersion) -> list[str]:
 
 
 def _measured(metrics: Mapping[str, float | None]) -> str:
-    told = (
+    shown = (
         f"{name} {'-' if value is None else format(value, '.4f')}"
         for name, value in metrics.items()
     )
-    return " · ".join(told)
+    return " · ".join(shown)

@@ -38,8 +38,8 @@ _LOG = logging.getLogger(__name__)
 class StreamingContext:
     """A functional program: batches of one interval, made of what its inputs received.
 
-    It is started once and stopped once. Its checkpoint directory is its home: whoever starts the
-    same program with the same directory continues where the last run ended.
+    It is started once and stopped once. Its checkpoint directory is its home: a driver that starts
+    the same program with the same directory continues where the last run ended.
     """
 
     _active: ClassVar[StreamingContext | None] = None

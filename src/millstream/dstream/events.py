@@ -74,7 +74,7 @@ class Events:
     def __init__(self, listeners: list[Any]) -> None:
         self._listeners = listeners
 
-    def tell(self, callback: str, **fields: Any) -> None:
+    def call(self, callback: str, **fields: Any) -> None:
         """Call one callback of every listener."""
         event = EventValue(**fields)
         for listener in self._listeners:
@@ -85,16 +85,16 @@ class Events:
 
     def receiver_started(self, number: int, name: str) -> None:
         """Report that a receiver begins."""
-        self.tell("onReceiverStarted", receiverInfo=_receiver(number, name, active=True))
+        self.call("onReceiverStarted", receiverInfo=_receiver(number, name, active=True))
 
     def receiver_error(self, number: int, name: str, error: Exception) -> None:
         """Report that a receiver has failed."""
         info = _receiver(number, name, active=False, error=str(error))
-        self.tell("onReceiverError", receiverInfo=info)
+        self.call("onReceiverError", receiverInfo=info)
 
     def receiver_stopped(self, number: int, name: str) -> None:
         """Report that a receiver has ended."""
-        self.tell("onReceiverStopped", receiverInfo=_receiver(number, name, active=False))
+        self.call("onReceiverStopped", receiverInfo=_receiver(number, name, active=False))
 
 
 def _receiver(number: int, name: str, *, active: bool, error: str = "") -> EventValue:

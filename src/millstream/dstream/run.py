@@ -60,7 +60,7 @@ class ProgramRun:
             for number, output in enumerate(program.outputs)
             if isinstance(output.action, StoreOutput)
         }
-        self.events.tell("onStreamingStarted", time=now_ms)
+        self.events.call("onStreamingStarted", time=now_ms)
 
     @property
     def computation(self) -> Computation:
@@ -85,7 +85,7 @@ class ProgramRun:
         self._home.lease.hold()
         planned = self.journal.add(ms, [source.plan() for source in self._sources.values()])
         reach("tick_planned", self._home.path, "", planned.number)
-        self.events.tell("onBatchSubmitted", batchInfo=self._info(planned))
+        self.events.call("onBatchSubmitted", batchInfo=self._info(planned))
         return planned
 
     def run_next(self) -> None:
@@ -96,14 +96,14 @@ class ProgramRun:
         """
         planned = self.journal.waiting[0]
         started = self._info(planned).with_fields(processingStartTime=_now_ms())
-        self.events.tell("onBatchStarted", batchInfo=started)
+        self.events.call("onBatchStarted", batchInfo=started)
         outputs = {
             number: self._run_output(number, output, planned)
             for number, output in enumerate(self._program.outputs)
         }
         self._home.lease.hold()
         self.journal.finish(planned)
-        self.events.tell("onBatchCompleted", batchInfo=_completed(started, outputs))
+        self.events.call("onBatchCompleted", batchInfo=_completed(started, outputs))
         self._computation.forget(planned.ms)
 
     def stop_receiving(self) -> None:
@@ -129,12 +129,12 @@ class ProgramRun:
             endTime=None,
             failureReason=None,
         )
-        self.events.tell("onOutputOperationStarted", outputOperationInfo=began)
+        self.events.call("onOutputOperationStarted", outputOperationInfo=began)
         try:
             self._act(number, output, planned)
         except Exception as error:
             ended = began.with_fields(endTime=_now_ms(), failureReason=str(error))
-            self.events.tell("onOutputOperationCompleted", outputOperationInfo=ended)
+            self.events.call("onOutputOperationCompleted", outputOperationInfo=ended)
             if isinstance(error, MillstreamError):
                 raise
             raised = fault(
@@ -147,7 +147,7 @@ class ProgramRun:
             raise as_of_java(raised) from error
         reach("output_run", self._home.path, str(number), planned.number)
         ended = began.with_fields(endTime=_now_ms())
-        self.events.tell("onOutputOperationCompleted", outputOperationInfo=ended)
+        self.events.call("onOutputOperationCompleted", outputOperationInfo=ended)
         return ended
 
     def _act(self, number: int, output: ProgramOutput, planned: Planned) -> None:

@@ -1,4 +1,4 @@
-"""Batches on a clock that only moves when told to, for tests."""
+"""Batches on a clock that moves only when a test moves it."""
 
 from __future__ import annotations
 

@@ -217,8 +217,8 @@ def _by_matrix(
     classes = learner.estimator.classes_.tolist()
     chances = learner.estimator.predict_proba(matrix).tolist()
     asked = [True] * len(rows) if predictor.is_yes_or_no else predictions
-    told = zip(chances, asked, strict=True)
-    return predictions, [row[classes.index(name)] for row, name in told]
+    paired = zip(chances, asked, strict=True)
+    return predictions, [row[classes.index(name)] for row, name in paired]
 
 
 def _is_in_batches(learner: Any) -> bool:

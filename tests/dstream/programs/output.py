@@ -119,7 +119,7 @@ def in_order(ssc: Any, streams: Any, collect: Collect) -> None:
 
 
 def listener(api: ModuleType, note: Callable[[Any, str], None], started: list[str]) -> Any:
-    """Make a listener that notes what it is told of each batch, and of its first two outputs."""
+    """Make a listener that notes what it gets of each batch, and of its first two outputs."""
 
     class Listener(api.StreamingListener):  # type: ignore[misc, name-defined]
         def onStreamingStarted(self, streamingStarted: Any) -> None:  # noqa: N802, N803
