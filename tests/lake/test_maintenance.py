@@ -316,6 +316,37 @@ def test_files_that_killed_drivers_left_are_deleted_and_no_others(tmp_path: Path
     home.check()
 
 
+@pytest.mark.parametrize("name", ["plain", "My Project", "ümlaut", "100%", "link"])
+def test_no_file_of_a_table_is_deleted_whatever_its_path_is(name: str, tmp_path: Path) -> None:
+    if name == "link":
+        (tmp_path / "there").mkdir()
+        (tmp_path / name).symlink_to(tmp_path / "there")
+    home = Home(tmp_path / name)
+    for _ in range(20):
+        home.batch()
+    home.forget_versions()
+    home.restart()
+
+    assert first_version(home.path) > 0
+    assert delete_orphans(home.table, timedelta(0)).files == 0
+    home.check()
+
+
+def test_a_driver_that_was_overtaken_while_it_looked_for_files_deletes_none(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    for _ in range(12):
+        home.batch()
+    zombie = home.table
+    home.restart()
+    home.compact()
+
+    with pytest.raises(OvertakenError):
+        delete_orphans(zombie, timedelta(0))
+    home.check()
+
+
 def test_rows_older_than_they_are_kept_go_and_the_counts_stay(tmp_path: Path) -> None:
     home = Home(tmp_path)
     for number in range(3):

@@ -347,14 +347,20 @@ def test_a_batch_too_large_for_memory_is_indexed_from_its_file(tmp_path: Path) -
     keyed.check()
 
 
-def test_query_leaves_deleted_rows_out_now_and_as_it_was(tmp_path: Path) -> None:
-    keyed = Keyed(tmp_path)
+@pytest.mark.parametrize("name", ["home", "My Home", "ümlaut", "link"])
+def test_query_leaves_deleted_rows_out_now_and_as_it_was(name: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    place = tmp_path / name
+    if name == "link":
+        place.symlink_to(tmp_path / "there")
+    place.mkdir(exist_ok=True)
+    keyed = Keyed(place)
     keyed.write({"a": 1, "b": 2, "c": 3}, [])
     version = keyed.table.version
     keyed.write({"b": 20}, ["a"])
 
     def ask(text: str) -> list[tuple[Any, ...]]:
-        engine = DuckDBEngine(Home.at(tmp_path), Limits())
+        engine = DuckDBEngine(Home.at(place), Limits())
         return sorted(engine.run(text, lambda answer: [r for b in answer.batches() for r in b]))
 
     assert ask("SELECT k, n FROM t") == [("b", 20), ("c", 3), ("k0", -1)]

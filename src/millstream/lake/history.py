@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
@@ -129,18 +130,21 @@ def cut(table: FencedTable, first: int) -> Deleted:
 def delete_orphans(table: FencedTable, older_than: timedelta = timedelta(days=1)) -> Deleted:
     """Delete the files that killed drivers left in the folder of a table, in no commit."""
     path = table.path
+    before_s = (datetime.now(UTC) - older_than).timestamp()
+    indexes = (*_indexes(path, "*"),)
+    found = (
+        *(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts),
+        *path.glob("deletion_vector_*.bin"),
+        *(path / "_delta_log").glob(".*.draft"),
+    )
+    # A later driver takes the table before it writes, so nothing that was found is its own.
+    table.check_epoch()
     there = versions(path)
     known = {*_active(path, table.snapshot().version()), *_brought(path, there)}
     known |= {*chain.from_iterable(files_removed(path, version) for version in there)}
     if there and there.start in (0, *checkpoints(path)):
         known |= {*_active(path, there.start)}
-    before_s = (datetime.now(UTC) - older_than).timestamp()
-    found = (
-        *(file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts),
-        *path.glob("deletion_vector_*.bin"),
-        *(file for file in _indexes(path, "*") if path / indexed_file(file) not in known),
-        *(path / "_delta_log").glob(".*.draft"),
-    )
+    found += tuple(file for file in indexes if path / indexed_file(file) not in known)
     # The batch that is being committed has its files here already.
     mine = f"-{table.epoch}-"
     return delete_files(
@@ -184,8 +188,9 @@ def _active(table: Path, version: int) -> Sequence[Path]:
         from millstream.lake.live_files import LiveFiles
 
         return [*LiveFiles.at(table, version).paths()]
-    actions: Any = opened.file_uris()
-    return [table / uri.removeprefix(f"{table}/") for uri in actions]
+    # Its URIs would name other paths: links are followed in them, and blanks are escaped.
+    actions: Any = opened.get_add_actions()
+    return [table / unquote(path) for path in actions.column("path").to_pylist()]
 
 
 def _brought(table: Path, numbers: range) -> Iterable[Path]:

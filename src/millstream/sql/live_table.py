@@ -117,7 +117,8 @@ def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
     vectors = pa.table(pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all())
     rows, found = _rows(path, table), dict[str, bytes]()
     for uri, kept in zip(*vectors.columns, strict=True):
-        name = unquote(urlparse(uri.as_py()).path).removeprefix(f"{path}/")
+        # Links are followed in these URIs.
+        name = unquote(urlparse(uri.as_py()).path).removeprefix(f"{path.resolve()}/")
         bits = np.zeros(rows[name], np.uint8)
         selected: Any = kept.values
         bits[: len(selected)] = ~selected.to_numpy(zero_copy_only=False)
