@@ -161,8 +161,8 @@ def test_a_reader_that_cannot_register_is_refused(tmp_path: Path) -> None:
         ms.Table(tmp_path, "clean").register("clean", tmp_path / "reader", AT)
 
 
-def small_table(home: Path, batches: int) -> FencedTable:
-    table = committed(home, "clean", "k STRING, n BIGINT")
+def small_table(home: Path, batches: int, name: str = "clean") -> FencedTable:
+    table = committed(home, name, "k STRING, n BIGINT")
     for batch in range(1, batches):
         table.append(files(home / "s", [("a", batch)]), Facts("q", batch=batch))
     return table
@@ -212,6 +212,17 @@ def test_an_overtaken_driver_stops_maintaining(tmp_path: Path) -> None:
             [*Upkeep(Graph("shop", ()), zombie).steps()]
 
     assert read_maintained(home, "clean") == Maintained()
+
+
+def test_maintenance_at_the_end_of_a_run_stops_when_the_run_is_to_stop(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    for name in ("a", "b"):
+        small_table(home.path, 20, name)
+    with Lease.acquire(home) as lease:
+        upkeep = Upkeep(Graph("shop", ()), lease)
+        BackgroundUpkeep(upkeep, home).finish(lambda: False)
+
+    assert [read_maintained(home, name).compacted > 0 for name in ("a", "b")] == [True, False]
 
 
 def test_a_table_that_cannot_be_maintained_is_reported_and_does_not_stop_the_others(

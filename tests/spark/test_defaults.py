@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,7 @@ def test_memory_outside_the_jvm_is_bounded_and_the_bounds_can_be_set() -> None:
     rocksdb = "spark.sql.streaming.stateStore.rocksdb"
     assert conf[f"{rocksdb}.boundedMemoryUsage"] == "true"
     assert 128 <= int(conf[f"{rocksdb}.maxMemoryUsageMB"]) <= 1024
-    assert conf["spark.executor.pyspark.memory"] == f"{max(memory_mb() // 2, 1024)}m"
+    assert conf["spark.executor.pyspark.memory"] == f"{max(memory_mb() // 2, 3 * 512)}m"
     assert not own.keys() & OWNED.keys()
     assert (
         settings("local[3]", own, jars=JARS, java_flags=())["spark.executor.pyspark.memory"] == "9g"
@@ -106,3 +108,17 @@ def test_what_is_secret_is_not_on_the_command_line_of_the_jvm(
         ["spark.a", "spark.driver.extraJavaOptions"]
     ]
     assert conf.get("spark.b") == "hunter2"
+
+
+def test_a_worker_keeps_a_lower_limit_that_the_machine_sets() -> None:
+    code = """
+import resource
+from millstream.spark.workers import _limit_memory
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+for megabytes in (4096, 512):
+    _limit_memory(megabytes)
+    print(resource.getrlimit(resource.RLIMIT_DATA)[0] >> 20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["1024", "512"]

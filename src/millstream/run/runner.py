@@ -136,7 +136,7 @@ class Runner:
         self._alerts.finish(keep_on)
         self._files.look(now=True)
         if keep_on():
-            self._upkeep.finish()
+            self._upkeep.finish(keep_on)
 
     def drain(self, due: Callable[[Supervised], bool] = lambda _: True) -> None:
         """Have every query that is due process what is there, each after those it reads from.

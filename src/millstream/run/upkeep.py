@@ -55,7 +55,7 @@ from millstream.run.query import StreamRun
 from millstream.run.readers import readers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from millstream.lake.compaction import Between
@@ -166,10 +166,6 @@ class Upkeep:
 
     def _steps_of(self, table: FencedTable, name: str, effort: Effort) -> Iterator[Done]:
         between, staging, sizes = self._between(name), self._staging(), self.options.sizes
-        if (key := self._key_to_prepare(table, name)) is not None:
-            at_lowest_priority(partial(table.prepare, key))
-            between(partial(_delete_in_place, table, key))
-            yield Done()
         # A table whose files come faster than they are compacted must not keep the others waiting.
         for _ in sizes.tiers if effort is Effort.WHOLE else (1,):
             if can_compact(table.snapshot()) and not self._is_about_to_be_read(name):
@@ -185,6 +181,11 @@ class Upkeep:
         chosen = choose_cut(table.path, retention, self._readers(name))
         if chosen.first >= versions(table.path).start + least:
             yield Done(deleted=cut(table, chosen.first))
+        # Last: a table that cannot be prepared is merged, and maintained all the same.
+        if (key := self._key_to_prepare(table, name)) is not None:
+            at_lowest_priority(partial(table.prepare, key))
+            between(partial(_delete_in_place, table, key))
+            yield Done()
 
     def _key_to_prepare(self, table: FencedTable, name: str) -> tuple[str, ...] | None:
         """Return the key of an update table that has become too large to be merged."""
@@ -269,13 +270,14 @@ class BackgroundUpkeep:
         self._thread = threading.Thread(target=self._work, daemon=True, name="maintenance")
         self._thread.start()
 
-    def finish(self) -> None:
-        """Maintain once, at the end of a run that was not maintained."""
+    def finish(self, keep_on: Callable[[], bool]) -> None:
+        """Maintain once, at the end of a run that was not maintained, while it may go on."""
         if not self._unasked:
             return
         with suppress(MillstreamError):
             for _ in self._upkeep.steps(Effort.QUICK):
-                continue
+                if not keep_on():
+                    return
 
     def close(self) -> None:
         """Let the step that is under way finish, then stop."""

@@ -151,7 +151,7 @@ def settings(
         ours |= _LOCAL | {"spark.sql.shuffle.partitions": cores, "spark.default.parallelism": cores}
         # All workers of this machine together; Spark divides by what it takes for the cores.
         ours["spark.executor.cores"] = cores
-        ours["spark.executor.pyspark.memory"] = f"{workers_memory_mb()}m"
+        ours["spark.executor.pyspark.memory"] = f"{workers_memory_mb(_cores(master))}m"
         ours[f"{_ROCKSDB}.maxMemoryUsageMB"] = str(state_memory_mb())
     else:
         partitions = str(min(cluster_cores(master, conf), _MOST_PARTITIONS))
@@ -204,9 +204,12 @@ def driver_memory_mb() -> int:
     return min(max(memory_mb() // 4, 1024), 8192)
 
 
-def workers_memory_mb() -> int:
-    """Return what all Python workers of this machine may take: half of its memory."""
-    return max(memory_mb() // 2, 1024)
+def workers_memory_mb(cores: int) -> int:
+    """Return what all Python workers of this machine may take: half of its memory.
+
+    One that works for each core has 512 MB at least: 160 MB of it is what libraries take.
+    """
+    return max(memory_mb() // 2, 512 * cores)
 
 
 def state_memory_mb() -> int:

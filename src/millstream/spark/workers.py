@@ -42,11 +42,13 @@ def _report_with_arguments(error: BaseException, *to: Any) -> None:
 def _limit_memory(limit_mb: int) -> None:
     """Limit what a worker allocates: an allocation beyond it raises MemoryError.
 
-    Spark would limit its addresses, of which libraries reserve a gigabyte that they never use.
+    Spark would limit its addresses, of which libraries reserve a gigabyte that they never use. A
+    lower limit that the machine sets remains.
     """
     if limit_mb > 0:
-        limit = limit_mb << 20
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        limit, hard = limit_mb << 20, resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if hard == resource.RLIM_INFINITY or limit < hard:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _read_int_or_end(stream: Any) -> int:
