@@ -76,6 +76,7 @@ def test_faults_have_one_shape_in_json(millstream: Callable[..., Outcome]) -> No
         "sources": 1,
         "views": 1,
         "tables": 3,
+        "models": 0,
         "alerts": 0,
         "serves": 0,
     }

@@ -161,6 +161,7 @@ def test_no_rows_and_nulls_have_estimates_too(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_streams_of_sketches_are_as_batches(spark: SparkSession) -> None:
     app, rows = site(), few_visits(random.Random(2))
 
