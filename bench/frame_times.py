@@ -15,8 +15,8 @@ from typing import Any
 import millstream as ms
 from bench.data import START, lines
 
-ROUNDS = 5
-ROWS, FILES = 100_000, 2
+ROUNDS = 6
+ROWS, FILES = 400_000, 2
 _OTHERS = "device STRING, site STRING, celsius DOUBLE, signal INT, sequence BIGINT"
 
 
