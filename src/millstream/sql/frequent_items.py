@@ -9,6 +9,8 @@ import math
 import struct
 from typing import Any
 
+from millstream.sql.sketch_bytes import check_items
+
 _NULLS = struct.Struct(">q")
 _OFFSET = struct.Struct("<q")
 _OFFSET_AT = 24
@@ -51,13 +53,15 @@ def merge(kind: str, sketches: list[bytes | None], tracked: int) -> bytes:
             sketch, more = _read(kind, data)
             merged.merge(sketch)
             nulls += more
-    packed = merged.serialize() if kind == "string" else merged.serialize(_serde(kind))
-    return bytes(packed) + _NULLS.pack(nulls)
+    packed = bytes(merged.serialize() if kind == "string" else merged.serialize(_serde(kind)))
+    check_items(packed)
+    return packed + _NULLS.pack(nulls)
 
 
 def _read(kind: str, data: bytes) -> tuple[Any, int]:
     from datasketches import frequent_items_sketch, frequent_strings_sketch
 
+    check_items(data)
     body, (nulls,) = data[: -_NULLS.size], _NULLS.unpack(data[-_NULLS.size :])
     if kind == "string":
         return frequent_strings_sketch.deserialize(body), nulls

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import fault
 from millstream.model.sketch import DEVIATIONS
 from millstream.sql import frequent_items
+from millstream.sql.sketch_bytes import check_kll, check_kll_total, check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,6 +93,7 @@ def theta_difference(one: bytes | None, other: bytes | None) -> bytes | None:
 def _theta(data: bytes) -> Any:
     from datasketches import compact_theta_sketch
 
+    check_theta(data)
     return compact_theta_sketch.deserialize(bytes(data))
 
 
@@ -104,6 +106,7 @@ def kll_merge(sketches: list[bytes | None], k: int | None = None) -> bytes:
     from datasketches import kll_doubles_sketch
 
     read = [_kll(data) for data in sketches if data is not None]
+    check_kll_total(sum(sketch.n for sketch in read))
     merged = kll_doubles_sketch(k or max((sketch.k for sketch in read), default=_K))
     for sketch in read:
         merged.merge(sketch)
@@ -132,6 +135,7 @@ def kll_count(kll: bytes | None) -> int | None:
 def _kll(data: bytes) -> Any:
     from datasketches import kll_doubles_sketch
 
+    check_kll(data)
     return kll_doubles_sketch.deserialize(bytes(data))
 
 
