@@ -42,20 +42,34 @@ def test_no_more_first_rows_are_left_out_than_the_error_says(error: float) -> No
 
 def test_the_last_keys_are_never_kept_twice_and_state_has_one_size() -> None:
     dice, seen = random.Random(7), SeenKeys.of(0.001, 1000)
-    packed, sent, sizes = None, list[tuple[int, int, str]](), set[int]()
+    packed, sent, sizes = None, dict[tuple[int, int, str], None](), set[int]()
 
     for _ in range(300):
         fresh = keys(dice, 40)
-        again = dice.sample(sent[-1000:], min(20, len(sent)))
+        again = dice.sample([*sent][-1000:], min(20, len(sent)))
         turn = seen.turn("0", packed, [*fresh, *again], 0)
         told = {text for (text,) in turn.answers}
         assert not told & {text for *_, text in again}
         packed = turn.packed
         sizes.add(len(packed or b""))
-        sent += fresh
+        for one in (*fresh, *again):
+            # The last of a dictionary is what came last.
+            sent.pop(one, None)
+            sent[one] = None
 
     assert max(sizes) < 5 * 1000
     assert len(sizes) <= 6
+
+
+def test_a_key_that_comes_again_and_again_is_never_kept_twice() -> None:
+    dice, seen = random.Random(11), SeenKeys.of(0.001, 1000)
+    [often], packed, kept = keys(dice, 1), None, 0
+
+    for _ in range(100):
+        turn = seen.turn("0", packed, [often, *keys(dice, 50)], 0)
+        packed, kept = turn.packed, kept + turn.answers.count((often[2],))
+
+    assert kept == 1
 
 
 def test_rows_are_the_same_in_whatever_order_they_come() -> None:

@@ -101,14 +101,16 @@ class SeenKeys:
         # Sorted: a batch that is computed again keeps the same rows.
         for one, other, text in sorted(rows):
             places = [*self._places(one, other)]
-            if _has(new, places) or (old and _has(old, places)):
+            if _has(new, places):
                 continue
+            is_known = bool(old) and _has(old, places)
             if count >= self.capacity:
                 count, new, old = 0, bytearray(size), bytes(new)
             for at in places:
                 new[at >> 3] |= 1 << (at & 7)
             count += 1
-            answers.append((text,))
+            if not is_known:
+                answers.append((text,))
         filled = _Filters(count, bytes(new), old)
         return TurnResult(msgspec.msgpack.encode(filled), None, answers)
 

@@ -34,8 +34,8 @@ def dedup(
 
     With `error`, keys are remembered in Bloom filters: some 5 bytes of state for each of
     `remembers`, however long keys are and however many come. A row whose key was not seen is left
-    out as if it was, with no more than this chance. At least the last `remembers` keys are known;
-    a key that has been forgotten is kept once more.
+    out as if it was, with no more than this chance. At least the last `remembers` keys are known,
+    and one that comes again is the last; a key that has been forgotten is kept once more.
 
     Args:
         rows: In a stream with `within`, with a watermark.
