@@ -27,7 +27,7 @@ def keys(dice: random.Random, count: int) -> list[tuple[int, int, str]]:
 
 @pytest.mark.parametrize("error", [0.1, 0.01, 0.001])
 def test_no_more_first_rows_are_left_out_than_the_error_says(error: float) -> None:
-    dice, seen = random.Random(f"bloom {error}"), SeenKeys.of(error, 1000)
+    dice, seen = random.Random(f"bloom {error}"), SeenKeys.of(error)
     packed, sent, kept = None, 0, 0
 
     for _ in range(400):
@@ -40,8 +40,19 @@ def test_no_more_first_rows_are_left_out_than_the_error_says(error: float) -> No
     assert left_out > error / 10
 
 
+def test_a_small_error_is_kept_as_well() -> None:
+    dice, seen, error = random.Random(1), SeenKeys.of(1e-6), 1e-6
+    packed, sent, left_out = None, 300_000, 0
+
+    for _ in range(sent // 1000):
+        turn = seen.turn("0", packed, keys(dice, 1000), 0)
+        packed, left_out = turn.packed, left_out + 1000 - len(turn.answers)
+
+    assert left_out <= error * sent + 4 * (error * sent) ** 0.5
+
+
 def test_the_last_keys_are_never_kept_twice_and_state_has_one_size() -> None:
-    dice, seen = random.Random(7), SeenKeys.of(0.001, 1000)
+    dice, seen = random.Random(7), SeenKeys.of(0.001)
     packed, sent, sizes = None, dict[tuple[int, int, str], None](), set[int]()
 
     for _ in range(300):
@@ -62,7 +73,7 @@ def test_the_last_keys_are_never_kept_twice_and_state_has_one_size() -> None:
 
 
 def test_a_key_that_comes_again_and_again_is_never_kept_twice() -> None:
-    dice, seen = random.Random(11), SeenKeys.of(0.001, 1000)
+    dice, seen = random.Random(11), SeenKeys.of(0.001)
     [often], packed, kept = keys(dice, 1), None, 0
 
     for _ in range(100):
@@ -73,7 +84,7 @@ def test_a_key_that_comes_again_and_again_is_never_kept_twice() -> None:
 
 
 def test_rows_are_the_same_in_whatever_order_they_come() -> None:
-    dice, seen = random.Random(3), SeenKeys.of(0.2, 50)
+    dice, seen = random.Random(3), SeenKeys.of(0.2)
     arrived = keys(dice, 60)
 
     one = seen.turn("0", None, arrived, 0)

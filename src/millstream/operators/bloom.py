@@ -7,8 +7,10 @@ When the first is full it becomes the one before, whose keys are forgotten.
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import shake_128
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -64,14 +66,13 @@ class SeenKeys:
     """How many bits of a filter a key sets."""
 
     @staticmethod
-    def of(error: float, keys: int) -> SeenKeys:
+    def of(error: float) -> SeenKeys:
         """Choose filters, of which both together are wrong for no more than a share of keys.
 
-        >>> SeenKeys.of(0.001, 1000)
+        >>> SeenKeys.of(0.001)
         SeenKeys(capacity=1160, bits=18352, hashes=11)
         """
-        each = error / 2
-        capacity = keys + _MORE if keys == _IN_SLICE else keys
+        each, capacity = error / 2, _IN_SLICE + _MORE
         bits = 8 * math.ceil(capacity * -math.log(each) / math.log(2) ** 2 / 8)
         return SeenKeys(capacity, bits, max(1, round(-math.log2(each))))
 
@@ -84,7 +85,7 @@ class SeenKeys:
     ) -> TurnResult:
         """Take rows, two hashes of their keys and text; return those of keys not seen.
 
-        >>> seen = SeenKeys.of(0.001, 1000)
+        >>> seen = SeenKeys.of(0.001)
         >>> first = seen.turn("0", None, [(1, 2, "a"), (1, 2, "a")], 0)
         >>> first.answers
         [('a',)]
@@ -115,8 +116,9 @@ class SeenKeys:
         return TurnResult(msgspec.msgpack.encode(filled), None, answers)
 
     def _places(self, one: int, other: int) -> Iterator[int]:
-        step = other | 1
-        return ((one + number * step) % self.bits for number in range(self.hashes))
+        # Each place is a hash of its own: sums of two hashes meet too often in few bits.
+        drawn = shake_128(struct.pack("<qq", one, other)).digest(8 * self.hashes)
+        return (at % self.bits for at in struct.unpack(f"<{self.hashes}Q", drawn))
 
 
 def _has(held: bytes | bytearray, places: Sequence[int]) -> bool:
@@ -140,7 +142,7 @@ def once_nearly(
         raise option_fault(_CALL, "remembers", remembers, why=why, instead=instead, at=at)
     check_kept_types(rows, rows.columns, call=_CALL, at=at)
     slices = math.ceil(remembers / _IN_SLICE)
-    seen = SeenKeys.of(float(str(error)), remembers if slices == 1 else _IN_SLICE)
+    seen = SeenKeys.of(float(str(error)))
     text = as_key(rows, keys)
     hashed = rows.select(
         F.xxhash64(F.lit(0), text).alias("one"),

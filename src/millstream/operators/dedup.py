@@ -43,7 +43,7 @@ def dedup(
         within: How much later a row can be and still be of the same event.
         event_time: The column, if the rows have several of type TIMESTAMP.
         error: Which share of first rows may be left out, for instance 0.001.
-        remembers: With `error`, how many keys at least.
+        remembers: With `error`, how many keys at least; never less than 1,000.
 
     Raises:
         DeclarationError: A key, the event time or its watermark is missing.
