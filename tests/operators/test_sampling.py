@@ -106,6 +106,15 @@ def test_large_amounts_are_drawn_in_proportion(drawn: DataFrame) -> None:
     assert 0.90 < share_that_holds(estimates, 820.0) < 0.99
 
 
+def test_rows_without_an_amount_are_not_drawn(spark: SparkSession) -> None:
+    amounts = [None, math.nan, -1.0, 0.0, 100.0]
+    rows = spark.createDataFrame([*enumerate(amounts)], "n INT, amount DOUBLE")
+
+    sample = ms.sampling.weighted(rows, "amount", every=50.0, by="n")
+
+    assert sample.select("n", "weight").collect() == [(4, 1.0)]
+
+
 def test_a_reservoir_draws_every_row_alike_and_merges_to_that_of_all(drawn: DataFrame) -> None:
     key = ["run", "n"]
     whole = ms.sampling.reservoir(drawn, 10, per="run", by=key).cache()

@@ -120,8 +120,10 @@ def weighted(
         why, instead = "not an amount", "say an amount above 0: every=1000 keeps one row of 1000"
         raise option_fault(call, "every", every, why=why, instead=instead, at=at)
     value = quoted(amount).cast("double")
-    share = F.when(F.isnan(value), 0.0).otherwise(F.least(value / F.lit(float(every)), F.lit(1.0)))
-    return _kept(rows, F.coalesce(share, F.lit(0.0)), names, seed)
+    is_none = value.isNull() | F.isnan(value)
+    # The least of a null and 1 is 1.
+    share = F.when(is_none, 0.0).otherwise(F.least(value / F.lit(float(every)), F.lit(1.0)))
+    return _kept(rows, share, names, seed)
 
 
 def _kept(rows: DataFrame, share: Column, names: Sequence[str], seed: int) -> DataFrame:
