@@ -115,6 +115,16 @@ def test_rows_without_an_amount_are_not_drawn(spark: SparkSession) -> None:
     assert sample.select("n", "weight").collect() == [(4, 1.0)]
 
 
+def test_one_row_of_several_has_no_bounds(drawn: DataFrame) -> None:
+    one = ms.sampling.reservoir(drawn.where("run = 0"), 1, by="n")
+
+    found = one.agg(ms.sampling.estimate_of_reservoir("amount").alias("e")).first()
+
+    assert found is not None
+    assert found.e.estimate > 0
+    assert (found.e.lower, found.e.upper) == (None, None)
+
+
 def test_a_reservoir_draws_every_row_alike_and_merges_to_that_of_all(drawn: DataFrame) -> None:
     key = ["run", "n"]
     whole = ms.sampling.reservoir(drawn, 10, per="run", by=key).cache()
@@ -158,6 +168,9 @@ def test_few_rows_stand_for_themselves(drawn: DataFrame) -> None:
     ):
         found = kept.agg(ms.sampling.estimate("amount").alias("e"), F.sum("weight").alias("w"))
         assert found.collect() == [((15.0, 15.0, 15.0), 5.0)]
+    whole = ms.sampling.reservoir(few, 10, by="n").where("n = 0")
+    found = whole.agg(ms.sampling.estimate_of_reservoir("amount").alias("e"))
+    assert found.collect() == [((1.0, 1.0, 1.0),)]
 
 
 def test_what_does_not_fit_is_refused(drawn: DataFrame) -> None:

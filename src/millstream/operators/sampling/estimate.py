@@ -43,8 +43,8 @@ def estimate_of_reservoir(column: Column | str, *, confidence: float = 0.95) -> 
     """Estimate the sum of a column over all rows from one reservoir of them: an aggregate.
 
     Use it on the rows of one group of `ms.sampling.reservoir`. The result is a struct of
-    `estimate`, `lower` and `upper`. How many rows there are needs no estimate: it is
-    `F.sum("weight")`.
+    `estimate`, `lower` and `upper`; the bounds are null if one row stands for several. How many
+    rows there are needs no estimate: it is `F.sum("weight")`.
 
     Args:
         column: Numbers; nulls count as 0.
@@ -58,7 +58,9 @@ def estimate_of_reservoir(column: Column | str, *, confidence: float = 0.95) -> 
     call = "ms.sampling.estimate_of_reservoir"
     deviations = _deviations(confidence, call, location_of_caller())
     value, weight = _value(column), F.col(WEIGHT)
-    spread = F.coalesce(F.var_samp(value), F.lit(0.0))
+    is_part = F.sum(weight * (weight - 1)) > 0
+    # One row of several says nothing of how they differ: the bounds are null.
+    spread = F.when(is_part, F.var_samp(value)).otherwise(0.0)
     # Rows are drawn without putting them back: the more of all are drawn, the less is unknown.
     variance = F.sum(weight * (weight - 1)) * spread
     return _interval(F.sum(weight * value), F.sqrt(variance), deviations)
