@@ -88,13 +88,15 @@ class VersionedState:
             update: What becomes of one bucket.
         """
         last = self.before(ms)
-        if last is not None and last.buckets != buckets:
-            last = self._spread(last, buckets)
+        spread = self._spread(last, buckets) if last and last.buckets != buckets else None
         draft = self._draft(ms, buckets)
         durable = self._home.is_durable
-        self._placed(rows, buckets).mapPartitionsWithIndex(
-            partial(_write_bucket, last=last, draft=draft, update=update, durable=durable)
-        ).count()
+        write = partial(
+            _write_bucket, last=spread or last, draft=draft, update=update, durable=durable
+        )
+        self._placed(rows, buckets).mapPartitionsWithIndex(write).count()
+        if spread is not None:
+            shutil.rmtree(spread.folder)
         return self._keep(draft)
 
     def start_with(self, ms: int, buckets: int, pairs: RDD[Any]) -> None:
@@ -131,16 +133,12 @@ class VersionedState:
         return rows.partitionBy(buckets)
 
     def _spread(self, last: Version, buckets: int) -> Version:
+        # A copy without a name, for one batch: windows still read the version itself.
         draft = self._draft(last.ms, buckets)
         pairs = self._read(last, _STATE, is_keyed=False).partitionBy(buckets)
-        write = partial(
-            _write_bucket, last=None, draft=draft, update=_first, durable=self._home.is_durable
-        )
+        write = partial(_write_bucket, last=None, draft=draft, update=_first, durable=False)
         pairs.mapPartitionsWithIndex(write).count()
-        self._versions.remove(last)
-        spread = self._keep(draft)
-        shutil.rmtree(last.folder)
-        return spread
+        return draft
 
     def _draft(self, ms: int, buckets: int) -> Version:
         draft = Version(ms, buckets, self._folder / f"{ms}.{buckets}.tmp")
