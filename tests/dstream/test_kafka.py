@@ -1,8 +1,19 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from millstream.dstream import KafkaUtils, OffsetRange, Steps, StreamingContext, TopicAndPartition
+import pytest
+
+from millstream.dstream import (
+    KafkaUtils,
+    OffsetRange,
+    Steps,
+    StreamingContext,
+    TopicAndPartition,
+    kafka,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +57,46 @@ def test_a_batch_is_a_range_of_offsets_and_the_next_run_continues(
     assert ranges[0][0] == OffsetRange("dstream-words", 0, 0, 1)
     assert [each.count() for each in ranges[2]] == [0, 0]
     assert ranges[3][1] == OffsetRange("dstream-words", 1, 1, 2)
+
+
+class Slow:
+    """A broker that sends the second record late: after the first, no more for a while."""
+
+    _PARTITION_EOF = -191
+    KafkaError = KafkaException = TopicPartition = None
+
+    def __init__(self) -> None:
+        self.TopicPartition = lambda *place: SimpleNamespace(offset=0)
+        self.KafkaError, self.Consumer = self, lambda settings: self
+        self.answers = [[Record(0)], [], [Record(1)], [Record(2)]]
+
+    def assign(self, places: Any) -> None: ...
+
+    def consume(self, count: int, seconds: float) -> list[Record]:
+        return self.answers.pop(0)
+
+    def position(self, places: Any) -> Any:
+        return places
+
+    def close(self) -> None: ...
+
+
+class Record(NamedTuple):
+    number: int
+
+    def offset(self) -> int:
+        return self.number
+
+    def error(self) -> None: ...
+
+
+def test_a_slow_reader_of_records_is_no_silent_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "_ANSWERS_WITHIN_S", 0.2)
+    monkeypatch.setattr(kafka, "_module", lambda name: Slow())
+    offsets = []
+
+    for record in kafka._records({}, OffsetRange("t", 0, 0, 2)):
+        offsets.append(record.offset())
+        time.sleep(0.3)
+
+    assert offsets == [0, 1]

@@ -250,8 +250,8 @@ def _records(settings: Mapping[str, Any], wanted: OffsetRange) -> Iterator[Any]:
         consumer.assign([place])
         until = time.monotonic() + _ANSWERS_WITHIN_S
         while True:
-            for record in consumer.consume(_AT_ONCE, _POLL_S):
-                until = time.monotonic() + _ANSWERS_WITHIN_S
+            records = consumer.consume(_AT_ONCE, _POLL_S)
+            for record in records:
                 error = record.error()
                 is_end = error is not None and error.code() == kafka.KafkaError._PARTITION_EOF
                 if record.offset() >= wanted.untilOffset or is_end:
@@ -259,6 +259,9 @@ def _records(settings: Mapping[str, Any], wanted: OffsetRange) -> Iterator[Any]:
                 if error is not None:
                     raise kafka.KafkaException(error)
                 yield record
+            if records:
+                # Only now: whoever reads the records may have taken long.
+                until = time.monotonic() + _ANSWERS_WITHIN_S
             # After the last record there may be markers of transactions, which are no records.
             [position] = consumer.position([place])
             if position.offset >= wanted.untilOffset:
