@@ -209,7 +209,8 @@ class StreamingContext:
         def read(context: SparkContext, files: str) -> RDD[Any]:
             return context.textFile(files, 1)
 
-        return self._add_source("textFileStream", FolderSource.of(directory, read))
+        folder = FolderSource.of("textFileStream", directory, read)
+        return self._add_source("textFileStream", folder)
 
     def binaryRecordsStream(self, directory: str, recordLength: int) -> DStream[bytes]:
         """Read records of fixed length from files that appear in a folder."""
@@ -217,7 +218,8 @@ class StreamingContext:
         def read(context: SparkContext, files: str) -> RDD[Any]:
             return context.binaryRecords(files, recordLength)
 
-        return self._add_source("binaryRecordsStream", FolderSource.of(directory, read))
+        folder = FolderSource.of("binaryRecordsStream", directory, read)
+        return self._add_source("binaryRecordsStream", folder)
 
     def queueStream(
         self,

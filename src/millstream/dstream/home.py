@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import uuid
 from dataclasses import dataclass
@@ -33,8 +32,14 @@ class StreamHome:
             HOME_LOCKED: Another driver holds it.
         """
         self.is_durable = directory is not None
-        self._temporary = None if directory else tempfile.mkdtemp(prefix="dstream-")
-        place = _local(directory or str(self._temporary))
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        if directory is None:
+            # Deleted at the end of the process, too, if nobody closes this home.
+            self._temporary = tempfile.TemporaryDirectory(
+                prefix="dstream-", ignore_cleanup_errors=True
+            )
+            directory = self._temporary.name
+        place = _local(directory)
         self.home = Home.at(place)
         self.home.prepare(_APP, sources=())
         self.lease = Lease.acquire(self.home)
@@ -102,7 +107,7 @@ class StreamHome:
         """Release the home; delete it if it is a temporary one."""
         self.lease.release()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.cleanup()
 
     @property
     def _file(self) -> Path:

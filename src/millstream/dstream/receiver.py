@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from millstream.dstream.sources import hadoop_path
 from millstream.errors import InboxClosedError, MillstreamError, fault
 from millstream.lake.durable import sync_folder, sync_written
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from millstream.dstream.events import Events
     from millstream.dstream.sources import OpenSource
+
+_LOG = logging.getLogger(__name__)
 
 _RESTART_AFTER_S = 2.0
 """As long as Spark waits before it starts a receiver again."""
@@ -76,6 +80,8 @@ class ReceivedLines:
             if lines:
                 self._file = self._file or (self._place / self._current).open("wb")
                 self._file.writelines(lines)
+                # In Python's memory they would die with the driver.
+                self._file.flush()
                 self._rows += len(lines)
             return self._current
 
@@ -108,20 +114,26 @@ class ReceivedLines:
     def take(self) -> list[Any]:
         """Close the file that lines are appended to; return its name and its number of lines."""
         with self._changed:
-            if self._file is None:
+            self._close_file()
+            if not self._rows:
                 return []
-            sync_written(self._file)
-            self._file.close()
-            sync_folder(self._place)
             taken = [self._current, self._rows]
-            self._file, self._rows, self._number = None, 0, self._number + 1
+            self._rows, self._number = 0, self._number + 1
             return [taken]
 
     def close(self) -> None:
-        """Accept no more lines."""
+        """Accept no more lines; those that were accepted are on disk."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            sync_written(self._file)
+            self._file.close()
+            self._file = None
+            sync_folder(self._place)
 
     @property
     def _current(self) -> str:
@@ -153,8 +165,8 @@ class _OpenReceiver:
 
     def rdd(self, part: Any) -> RDD[Any]:
         tasks = self._context.defaultParallelism
-        files = [str(self._place / name) for name, _ in part]
-        rdds = [self._context.textFile(f"file://{file}", tasks) for file in files]
+        files = [hadoop_path(str(self._place / name)) for name, _ in part]
+        rdds = [self._context.textFile(file, tasks) for file in files]
         return self._context.union(rdds) if rdds else self._context.emptyRDD()
 
     def rows(self, part: Any) -> int:
@@ -166,7 +178,9 @@ class _OpenReceiver:
 
     def close(self) -> None:
         self._inbox.close()
-        self._thread.join()
+        # A listener that stops the program may run in this thread.
+        if self._thread is not threading.current_thread():
+            self._thread.join()
 
     def _receive(self) -> None:
         number, name = self._source.number, self._source.name
@@ -174,6 +188,7 @@ class _OpenReceiver:
             self._events.receiver_started(number, name)
             error = self._receive_once()
             if error is not None:
+                _LOG.warning("%s: %s; it starts again in %s s", name, error, _RESTART_AFTER_S)
                 self._events.receiver_error(number, name, error)
                 self._inbox.wait(_RESTART_AFTER_S)
         self._events.receiver_stopped(number, name)

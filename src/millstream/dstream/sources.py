@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from millstream.dstream.program import here
+from millstream.errors import fault
 from millstream.lake.durable import sync_written, write_durably
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from millstream.dstream.events import Events
 
 _FILES_PER_TASK = 4
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _PATTERN = re.compile(r"([\\{}\[\]*?^])")
 
 
@@ -127,8 +130,22 @@ class FolderSource:
     old: frozenset[str] = field(default_factory=frozenset)
 
     @staticmethod
-    def of(folder: str, read: Callable[[SparkContext, str], RDD[Any]]) -> FolderSource:
-        """Note which files are there now."""
+    def of(
+        operation: str, folder: str, read: Callable[[SparkContext, str], RDD[Any]]
+    ) -> FolderSource:
+        """Note which files are there now.
+
+        Raises:
+            DSTREAM_ARGUMENT: The folder is not one of this machine.
+        """
+        if (scheme := _SCHEME.match(folder)) and scheme[1] != "file":
+            raise fault(
+                "DSTREAM_ARGUMENT",
+                at=here(),
+                operation=operation,
+                why=f"{folder!r} is not a folder of this machine",
+                use="read it with spark.readStream and ssc.dataFrameStream",
+            )
         local = os.path.abspath(folder.removeprefix("file://").removeprefix("file:"))
         return FolderSource(local, read, frozenset(_files(local)))
 
@@ -152,10 +169,12 @@ class _OpenFolder:
         self._source, self._context = source, context
         place.mkdir(parents=True, exist_ok=True)
         self._log = place / "seen"
-        if not parts:
-            write_durably(self._log, json.dumps(sorted(source.old)) + "\n")
-        noted = [json.loads(line) for line in self._log.read_text().splitlines()]
-        self._seen = {name for names in (*noted, *parts) for name in names}
+        noted = _noted(self._log) if self._log.exists() else source.old
+        found = frozenset(_files(source.folder))
+        # A folder without any file may be one that is not mounted yet.
+        noted = noted & found if found else noted
+        write_durably(self._log, json.dumps(sorted(noted)) + "\n")
+        self._seen = {*noted, *(name for part in parts for name in part)}
 
     def plan(self) -> list[str]:
         found = sorted(name for name in _files(self._source.folder) if name not in self._seen)
@@ -165,7 +184,7 @@ class _OpenFolder:
     def rdd(self, part: Any) -> RDD[Any]:
         if not part:
             return self._context.emptyRDD()
-        rdd = self._source.read(self._context, ",".join(map(_hadoop_path, part)))
+        rdd = self._source.read(self._context, ",".join(map(hadoop_path, part)))
         # After a pause there may be hundreds, and a task for each would take longer than its file.
         tasks = self._context.defaultParallelism
         return rdd.coalesce(tasks) if len(part) > _FILES_PER_TASK * tasks else rdd
@@ -182,7 +201,13 @@ class _OpenFolder:
     def close(self) -> None: ...
 
 
-def _hadoop_path(file: str) -> str:
+def _noted(log: Path) -> frozenset[str]:
+    # A last line without its end was being written when the driver died; the journal has its batch.
+    lines = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return frozenset(name for line in lines for name in json.loads(line))
+
+
+def hadoop_path(file: str) -> str:
     """Name a file as Hadoop reads it, which takes commas and patterns for more than themselves."""
     escaped = _PATTERN.sub(r"\\\1", file).replace(",", "{\\,}")
     return f"file://{escaped}"
@@ -195,5 +220,5 @@ def _files(folder: str) -> list[str]:
         for each in folders
         if os.path.isdir(each)
         for entry in os.scandir(each)
-        if not entry.name.startswith(".") and entry.is_file()
+        if not entry.name.startswith((".", "_")) and entry.is_file()
     ]
