@@ -124,32 +124,34 @@ class StreamingContext:
             return
         spark = SparkSession.builder.getOrCreate()
         share_python(spark)
-        home, run = self._open_alone(int(time.time() * 1000))
-        self._live = LiveRun(run, home, spark, "dstream")
-
-    def _open_alone(self, now_ms: int) -> tuple[StreamHome, ProgramRun]:
-        """Become the active context of this process."""
         with self._changing:
             self._check_alone()
-            opened = self._open(now_ms)
+            self._live = self._start_beside(spark, "dstream")
             StreamingContext._active = self
-            return opened
+
+    def _open_alone(self, now_ms: int) -> ProgramRun:
+        """Become the active context of this process, without a clock."""
+        with self._changing:
+            self._check_alone()
+            run = self._open(now_ms)
+            StreamingContext._active = self
+            return run
 
     def _start_beside(self, spark: SparkSession, name: str) -> LiveRun:
         """Start beside other programs of this process, under a name."""
-        home, run = self._open(int(time.time() * 1000))
-        return LiveRun(run, home, spark, name)
+        run = self._open(int(time.time() * 1000))
+        try:
+            return LiveRun(run, spark, name)
+        except BaseException:
+            self._run = None
+            run.close()
+            raise
 
-    def _open(self, now_ms: int) -> tuple[StreamHome, ProgramRun]:
+    def _open(self, now_ms: int) -> ProgramRun:
         """Take the home and open the sources."""
         self._check_startable()
-        home = StreamHome(self._directory)
-        try:
-            self._run = ProgramRun(self._sc, self._program, home, now_ms)
-        except BaseException:
-            home.close()
-            raise
-        return home, self._run
+        self._run = ProgramRun(self._sc, self._program, StreamHome(self._directory), now_ms)
+        return self._run
 
     def awaitTermination(self, timeout: int | None = None) -> None:
         """Wait for the end.
@@ -283,7 +285,8 @@ class StreamingContext:
 
     def guarantees(self) -> list[str]:
         """Say of each output how often it is done for a batch, whatever fails."""
-        return [str(output) for output in self._outputs]
+        is_durable = self._directory is not None
+        return [f"{o.name} at {o.at}: {o.guarantee(is_durable=is_durable)}" for o in self._outputs]
 
     def addStreamingListener(self, streamingListener: StreamingListener) -> None:
         """Call a listener on what happens."""

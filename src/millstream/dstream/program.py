@@ -35,15 +35,13 @@ class ProgramOutput:
     name: str
     at: Location
 
-    @property
-    def guarantee(self) -> str:
-        """How often it is done for a batch."""
+    def guarantee(self, *, is_durable: bool) -> str:
+        """How often it is done for a batch, if the program has a checkpoint directory or not."""
+        if not is_durable:
+            return "lost with the driver: no checkpoint directory"
         if isinstance(self.action, StoreOutput):
             return self.action.sink.guarantee(Trigger("default"))
         return "at least once, under one batch time"
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.at}: {self.guarantee}"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import contextlib
 import re
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from millstream.crash import reach
@@ -19,10 +20,14 @@ from millstream.dstream.store import OpenStore, StoreOutput
 from millstream.errors import MillstreamError, fault
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark import SparkContext
 
     from millstream.dstream.home import Planned, StreamHome
+    from millstream.dstream.node import SourceNode
     from millstream.dstream.program import ProgramOutput, StreamProgram
+    from millstream.dstream.sources import OpenSource
 
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", re.MULTILINE)
 
@@ -35,44 +40,65 @@ class ProgramRun:
     ) -> None:
         self._program, self._home = program, home
         interval_ms = program.interval_ms
-        self._zero_ms = home.begin(now_ms // interval_ms * interval_ms, program.identity)
-        self.journal = Journal(home)
-        self.events = Events(program.listeners)
-        planned = [*self.journal.batches.values()]
-        self._sources = {
-            node: node.source.open(
-                context, home.input(number), [p.parts[number] for p in planned], self.events
+        with ExitStack() as opened:
+            opened.callback(home.close)
+            self._zero_ms = home.begin(now_ms // interval_ms * interval_ms, program.identity)
+            self.journal = Journal(home)
+            self.events = Events(program.listeners)
+            self._sources: dict[SourceNode, OpenSource] = {}
+            planned = [*self.journal.batches.values()]
+            for number, node in enumerate(program.sources):
+                parts = [each.parts[number] for each in planned]
+                source = node.source.open(context, home.input(number), parts, self.events)
+                opened.callback(source.close)
+                self._sources[node] = source
+            self._computation = Computation(
+                context,
+                [*program.sources, *(output.node for output in program.outputs)],
+                home,
+                self.journal,
+                self._zero_ms,
+                self._sources,
+                remembered_ms=program.remembered_ms,
+                levels=program.levels,
             )
-            for number, node in enumerate(program.sources)
-        }
-        self._computation = Computation(
-            context,
-            [*program.sources, *(output.node for output in program.outputs)],
-            home,
-            self.journal,
-            self._zero_ms,
-            self._sources,
-            remembered_ms=program.remembered_ms,
-            levels=program.levels,
-        )
-        self._stores = {
-            number: OpenStore(output.action, home, number, output.at)
-            for number, output in enumerate(program.outputs)
-            if isinstance(output.action, StoreOutput)
-        }
-        self.events.call("onStreamingStarted", time=now_ms)
+            opened.callback(self._computation.close)
+            self._stores: dict[int, OpenStore] = {}
+            for number, output in enumerate(program.outputs):
+                if isinstance(output.action, StoreOutput):
+                    store = OpenStore(output.action, home, number, output.at)
+                    opened.callback(store.close)
+                    self._stores[number] = store
+            self.events.call("onStreamingStarted", time=now_ms)
+            self._opened = opened.pop_all()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where Spark keeps the progress of the query that runs the batches."""
+        return self._home.checkpoint
 
     @property
     def computation(self) -> Computation:
         """The RDDs of its batches."""
         return self._computation
 
-    def next_ms(self, now_ms: int) -> int:
-        """Return the time of the next batch that is not planned."""
+    def next_ms(self, after_ms: int) -> int:
+        """Return the first time of the grid after another, and after the last planned batch."""
         last = self.journal.last
-        after_ms = max(now_ms, last.ms if last else self._zero_ms)
+        after_ms = max(after_ms, last.ms if last else self._zero_ms)
         interval_ms = self._program.interval_ms
         return self._zero_ms + ((after_ms - self._zero_ms) // interval_ms + 1) * interval_ms
+
+    def catch_up(self, now_ms: int) -> None:
+        """Plan the ends of longer slides that nobody planned, of windows that have batches."""
+        last = self.journal.last
+        if last is None:
+            return
+        slides_ms = {s for s in self._computation.slides_ms if s > self._program.interval_ms}
+        until_ms = min(now_ms, last.ms + self._computation.longest_ms - 1)
+        for ms in range(last.ms, until_ms + 1, self._program.interval_ms):
+            if ms > last.ms and any((ms - self._zero_ms) % slide == 0 for slide in slides_ms):
+                self.plan(ms)
 
     def settle(self) -> None:
         """Wait until sources that run queries of their own have stored all there is."""
@@ -112,12 +138,8 @@ class ProgramRun:
             source.close()
 
     def close(self) -> None:
-        """Release everything."""
-        self.stop_receiving()
-        self._computation.close()
-        for store in self._stores.values():
-            store.close()
-        self._home.close()
+        """Release everything, whatever fails meanwhile."""
+        self._opened.close()
 
     def _run_output(self, number: int, output: ProgramOutput, planned: Planned) -> EventValue:
         began = EventValue(
@@ -188,7 +210,7 @@ class LiveRun:
     batch of the query waits for the next planned one and runs it.
     """
 
-    def __init__(self, run: ProgramRun, home: StreamHome, spark: Any, name: str) -> None:
+    def __init__(self, run: ProgramRun, spark: Any, name: str) -> None:
         self._run = run
         self._changed = threading.Condition()
         self._is_planning, self._is_stopping = True, False
@@ -197,7 +219,7 @@ class LiveRun:
         self.error: BaseException | None = None
         self._planner = threading.Thread(target=self._plan_all, daemon=True)
         ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        writer = ticks.writeStream.option("checkpointLocation", str(home.checkpoint))
+        writer = ticks.writeStream.option("checkpointLocation", str(run.checkpoint))
         self._query = writer.queryName(name).foreachBatch(self._run_one).start()
         self._planner.start()
 
@@ -214,8 +236,9 @@ class LiveRun:
 
     def stop(self, *, gracefully: bool) -> None:
         """Stop; gracefully, when all that was received is in a batch that has run."""
-        is_within_a_batch = threading.current_thread() is self._runner
-        if gracefully and self.error is None and not is_within_a_batch:
+        # A function of a batch or a listener may call this.
+        is_own_thread = threading.current_thread() in (self._runner, self._planner)
+        if gracefully and self.error is None and not is_own_thread:
             self._run.stop_receiving()
             last = self._run.journal.last
             self._wait_for(lambda: self._run.journal.last != last)
@@ -224,17 +247,21 @@ class LiveRun:
         with self._changed:
             self._is_planning, self._is_stopping = False, True
             self._changed.notify_all()
-        self._planner.join()
-        if is_within_a_batch:
-            # The query can only end when its batch does, which is the one that called this.
+        if is_own_thread:
+            # The query can only end when its batch does, and the planner when its plan is made.
             threading.Thread(target=self._end, daemon=True).start()
         else:
             self._end()
 
     def _end(self) -> None:
-        self._query.stop()
-        self._run.close()
-        self._ended.set()
+        try:
+            self._planner.join()
+            self._query.stop()
+        finally:
+            try:
+                self._run.close()
+            finally:
+                self._ended.set()
 
     def _wait_for(self, condition: Any) -> None:
         with self._changed:
@@ -242,17 +269,33 @@ class LiveRun:
 
     def _plan_all(self) -> None:
         try:
+            now_ms = _now_ms()
+            with self._changed:
+                self._run.catch_up(now_ms)
+                self._changed.notify_all()
+            # From now on every time has a batch, however late it is planned.
+            ms = self._run.next_ms(now_ms)
             while self._is_planning:
-                ms = self._run.next_ms(_now_ms())
                 with self._changed:
                     self._changed.wait_for(
                         lambda: not self._is_planning, max(0.0, ms / 1000 - time.time())
                     )
                     if self._is_planning and _now_ms() >= ms:
+                        self._check_query()
                         self._run.plan(ms)
+                        ms = self._run.next_ms(ms)
                         self._changed.notify_all()
         except BaseException as error:
             self._fail(error)
+
+    def _check_query(self) -> None:
+        if not self._query.isActive:
+            raise self._query.exception() or fault(
+                "DSTREAM_STATE",
+                operation="a batch",
+                why="the query that runs the batches was stopped",
+                use="stop the program with ssc.stop(), and start it again in its home",
+            )
 
     def _run_one(self, _: Any, __: int) -> None:
         self._runner = threading.current_thread()

@@ -29,7 +29,8 @@ class Steps:
         """
         seconds = now.timestamp() if isinstance(now, datetime) else now
         self._ssc, self._now_ms = ssc, round(seconds * 1000)
-        _, self._run = ssc._open_alone(self._now_ms)
+        self._run = ssc._open_alone(self._now_ms)
+        self._run.catch_up(self._now_ms)
 
     def run(self, batches: int = 1) -> None:
         """Run what was planned and not done before, then let so many intervals pass.
