@@ -4,8 +4,6 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
-
 from millstream.dstream import (
     KafkaUtils,
     OffsetRange,
@@ -18,6 +16,7 @@ from millstream.dstream import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
     from millstream.testing.kafka import Broker, Topics

@@ -174,15 +174,20 @@ def test_a_listener_may_stop_the_program(tmp_path: Path, event: str) -> None:
     def stop(*_: Any, **__: Any) -> None:
         is_live.wait()
         running.stop(gracefully=False)
+        stopped.append(event)
 
     is_live = threading.Event()
+    stopped: list[str] = []
+    query = Query()
     listener = StreamingListener()
     setattr(listener, event, stop)
     receiver = source_node(ReceivedSource(Unreachable(), "socket", 0), 50)
-    running = live(tmp_path, receiver, listeners=(listener,))
+    running = live(tmp_path, receiver, query=query, listeners=(listener,))
     is_live.set()
 
     assert running.wait(WITHIN_S)
+    wait_for(lambda: stopped)
+    assert not query.isActive
     StreamHome(str(tmp_path)).close()
 
 
