@@ -174,7 +174,8 @@ class MapStateNode(StateNode):
     def advance(self, batches: Computation, ms: int) -> Version | None:
         """Call the function for every new value, and for every key that times out."""
         state = batches.state(self.number)
-        if (first := self.spec.initial_pairs(batches.context)) is not None:
+        is_first = state.before(ms) is None
+        if is_first and (first := self.spec.initial_pairs(batches.context)) is not None:
             zero_ms = batches.zero_ms
             timed = first.mapValues(lambda value: (value, zero_ms))
             state.start_with(zero_ms, self.buckets, timed)
@@ -209,8 +210,8 @@ class ReducedWindowNode(StateNode):
 
     @property
     def kind(self) -> str:
-        """Its operation."""
-        return "reduceByKeyAndWindow"
+        """Its operation, and the window: what left is taken from what had entered."""
+        return f"reduceByKeyAndWindow of {self.window_ms} ms each {self.slide_ms} ms"
 
     @cached_property
     def is_incremental(self) -> bool:

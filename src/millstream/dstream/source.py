@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from millstream.dstream.context import StreamingContext
 from millstream.lake.durable import sync_folder, sync_written
-from millstream.model.schema import Schema
+from millstream.model.schema import Atom, Schema
 from millstream.systems.record_source import ReceiverSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark import RDD
@@ -55,8 +56,7 @@ class DStreams(ReceiverSource):
         spark = SparkSession.builder.getOrCreate()
         ssc = StreamingContext(spark.sparkContext, self.interval)  # type: ignore[arg-type]
         ssc.checkpoint(str(inbox.place / _HOME))
-        names = Schema.parse(self.schema).names
-        landed = _Landed(inbox, names)
+        landed = _Landed(inbox, Schema.parse(self.schema))
         self.program(ssc).foreachRDD(landed.write)
         live = ssc._start_beside(spark, f"program of {inbox.place.name}")
         try:
@@ -72,12 +72,12 @@ class _Landed:
     A batch that runs again writes the same file, which the landing knows already.
     """
 
-    def __init__(self, inbox: Inbox, names: Sequence[str]) -> None:
-        self._inbox, self._names = inbox, tuple(names)
+    def __init__(self, inbox: Inbox, schema: Schema) -> None:
+        self._inbox, self._schema = inbox, schema
 
     def write(self, time: datetime, rdd: RDD[Any]) -> None:
-        names = self._names
-        lines = rdd.map(lambda element: _to_json(element, names)).collect()
+        schema = self._schema
+        lines = rdd.map(lambda element: _to_json(element, schema)).collect()
         if not lines:
             return
         ms = round(time.timestamp() * 1000)
@@ -98,17 +98,26 @@ class _Landed:
         return [file for file in files if self._inbox.has_landed(file.name)][:-_KEPT]
 
 
-def _to_json(element: Any, names: Sequence[str]) -> str:
+def _to_json(element: Any, schema: Schema) -> str:
     if isinstance(element, dict):
         row = element
     elif hasattr(element, "asDict"):
         row = element.asDict(recursive=True)
     else:
-        row = dict(zip(names, element, strict=True))
+        row = dict(zip(schema.names, element, strict=True))
+    for column in schema.fields:
+        if column.type is Atom.TIMESTAMP_NTZ and isinstance(row.get(column.name), datetime):
+            # A time without a zone stays as it is.
+            row = {**row, column.name: row[column.name].isoformat()}
     return json.dumps(row, default=_to_text) + "\n"
 
 
 def _to_text(value: object) -> object:
+    if isinstance(value, datetime):
+        # Without a zone, it is in that of the machine, as Spark takes those of Python.
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, Decimal) else repr(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import time
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -392,9 +391,11 @@ class DStream(Generic[T]):
             try:
                 rdd.saveAsTextFile(name)
             except Py4JJavaError as error:
-                # A batch that runs again finds the folder of its first run.
                 if "FileAlreadyExistsException" not in str(error):
                     raise
+                # A batch that runs again finds the folder of its first run, perhaps half written.
+                if _delete_unless_saved(rdd.context, name):
+                    rdd.saveAsTextFile(name)
 
         self._ssc._add_output(self._node, save, "saveAsTextFiles")
 
@@ -405,9 +406,7 @@ class DStream(Generic[T]):
     def _validate_window_param(self, window: float, slide: float | None) -> None:
         slide_ms = self._node.slide_ms
         for name, duration in (("windowDuration", window), ("slideDuration", slide)):
-            if duration is not None and (
-                int(duration * 1000) % slide_ms or (name == "windowDuration" and duration <= 0)
-            ):
+            if duration is not None and (int(duration * 1000) % slide_ms or duration <= 0):
                 raise fault(
                     "DSTREAM_WINDOW", at=here(), name=name, given=duration, slide_ms=slide_ms
                 )
@@ -460,5 +459,16 @@ def _shortened(one: list[Any], other: list[Any]) -> list[Any]:
 
 def _to_ms(moment: datetime | float) -> int:
     if isinstance(moment, datetime):
-        return int(time.mktime(moment.timetuple()) * 1000) + moment.microsecond // 1000
+        return round(moment.timestamp() * 1000)
     return int(moment * 1000)
+
+
+def _delete_unless_saved(context: SparkContext, folder: str) -> bool:
+    java: Any = context
+    path = java._jvm.org.apache.hadoop.fs.Path(folder)
+    files = path.getFileSystem(java._jsc.hadoopConfiguration())
+    # The last file that Hadoop writes.
+    if files.exists(java._jvm.org.apache.hadoop.fs.Path(path, "_SUCCESS")):
+        return False
+    files.delete(path, True)  # noqa: FBT003
+    return True
