@@ -95,6 +95,61 @@ def test_the_number_of_buckets_may_change(spark: SparkSession, tmp_path: Path) -
     assert counts(5) == {"a": 2, "b": 1}
 
 
+def test_a_window_over_a_state_outlasts_another_number_of_buckets(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def windows(now: int, tasks: int) -> list[Any]:
+        ssc = context(spark, tmp_path)
+        got: list[Any] = []
+        spec = StateSpec.function(mood).numPartitions(tasks)
+        moods = ssc.queueStream([[("ann", 1)], [("bob", 2)], [("ann", 3)]]).mapWithState(spec)
+        moods.window(3).foreachRDD(lambda rdd: got.append(sorted(rdd.collect())))
+        with Steps(ssc, now) as steps:
+            steps.run()
+        return got
+
+    given = [windows(now, tasks) for now, tasks in enumerate((2, 5, 3))]
+
+    assert given[0] == [[("ann", 1)]]
+    assert given[1] == [[("ann", 1), ("bob", 2)]]
+    assert given[2] == [[("ann", 1), ("ann", 4), ("bob", 2)]]
+
+
+def test_another_incremental_window_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    def start(seconds: int) -> Steps:
+        ssc = context(spark, tmp_path)
+        pairs = ssc.queueStream([[(1, 1)]])
+        pairs.reduceByKeyAndWindow(lambda a, b: a + b, lambda a, b: a - b, seconds).pprint()
+        return Steps(ssc)
+
+    with start(6) as steps:
+        steps.run()
+
+    with pytest.raises(MillstreamError) as refused:
+        start(8)
+
+    assert refused.value.code == "DSTREAM_CHANGED"
+    assert "reduceByKeyAndWindow of 8000 ms each 1000 ms" in str(refused.value)
+
+
+def test_text_files_of_a_killed_batch_are_written_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ssc = context(spark)
+    ssc.queueStream([["a"], ["b"]]).saveAsTextFiles(str(tmp_path / "out"))
+    killed, kept = tmp_path / "out-1000", tmp_path / "out-2000"
+    (killed / "_temporary" / "0").mkdir(parents=True)
+    kept.mkdir()
+    (kept / "_SUCCESS").touch()
+
+    with Steps(ssc, 0) as steps:
+        steps.run(2)
+
+    assert "".join(sorted(f.read_text() for f in killed.glob("part-*"))) == "a\n"
+    assert (killed / "_SUCCESS").exists()
+    assert [file.name for file in kept.iterdir()] == ["_SUCCESS"]
+
+
 def test_a_program_with_other_state_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     ssc = context(spark, tmp_path)
     ssc.queueStream([]).pprint()
