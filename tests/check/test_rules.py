@@ -4,9 +4,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from river.linear_model import LinearRegression
 from tests.graphs import graph, source, table, view
 
 from millstream.check import RULES, faults, faults_among
+from millstream.declare import model_of
 from millstream.systems.files.source import Files
 from millstream.systems.generator.source import Generator
 from millstream.systems.memory.source import Memory
@@ -14,7 +16,7 @@ from millstream.systems.rate.source import Rate
 from millstream.systems.table.source import Table as FollowedTable
 
 if TYPE_CHECKING:
-    from millstream.model.dataset import Source
+    from millstream.model.dataset import Model, Source
     from millstream.model.graph import Graph
 
 
@@ -30,6 +32,13 @@ def computed(column: str) -> Source:
     return source(
         "s", event_time=column, event_time_from="timestamp_millis(id)", watermark="1 minute"
     )
+
+
+def model(**options: Any) -> Model:
+    def m(s: object) -> object:
+        return s
+
+    return model_of(m, {"learner": LinearRegression(), **options})  # type: ignore[typeddict-item]
 
 
 def codes(app: Graph) -> list[str]:
@@ -104,6 +113,15 @@ def test_datasets_that_read_each_other_are_reported_as_a_circle() -> None:
         (graph(source("s", connector=Rate(head_start=timedelta(-1)))), ["SHARE_REFUSED"]),
         (graph(source("s"), table("t", "s", mode="update")), ["KEY_MISSING"]),
         (graph(source("s"), table("t", "s", key=("id",))), ["KEY_UNUSED"]),
+        (graph(source("s"), model(every="2 minutes", window=1)), []),
+        *(
+            (graph(source("s"), model(every=every)), ["DURATION_REFUSED"])
+            for every in ("500 ms", "0 seconds", "1500 ms", "often")
+        ),
+        *(
+            (graph(source("s"), model(window=window)), ["OPERATOR_OPTION"])
+            for window in (0, -1, 2.5, True)
+        ),
         (
             graph(source("s"), table("t", "s", mode="complete"), view("v", "t"), table("u", "v")),
             ["CHANGING_INPUT"],

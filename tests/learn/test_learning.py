@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
-from river import cluster, drift
+from river import cluster, drift, metrics
 from sklearn.linear_model import SGDClassifier
 from tests.faults import raises
 from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
 
-from millstream.learn.learner import Predictor, Scored, Task
+from millstream.learn.learner import Measured, Predictor, Scored, Task
 from millstream.learn.learning import SCORED, VERSION
 from millstream.learn.pickled import (
     canonical_bytes,
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 END_US = 2**52
 KEY = '{"of":"it"}'
 Answer = tuple[Any, ...]
+
+
+def rmse() -> Any:
+    return metrics.RMSE()  # type: ignore[no-untyped-call]
 
 
 class Fragile:
@@ -101,6 +105,21 @@ def test_a_model_measures_what_rivers_own_loop_does(lesson: Lesson) -> None:
     assert raised == []
     assert last[7] == len(arrivals(lesson)) == sum(a[0] == SCORED for a in answers)
     assert measured == pytest.approx(lesson.river(), abs=1e-9)
+
+
+def test_metrics_over_the_last_rows_are_those_of_these_rows_alone() -> None:
+    for seed in range(50):
+        chance = random.Random(seed)
+        rows: list[tuple[float, float]] = []
+        measured = Measured([rmse()], 100)
+        for number in range(300):
+            rows.append((chance.gauss(0, 1e6 if number < 20 else 1e-2), 0.0))
+            measured.update(rows[-1][0], Scored(rows[-1][1], None))
+        alone = rmse()
+        for y, prediction in rows[-100:]:
+            alone.update(y, prediction)
+
+        assert measured.values(measured.recent) == {"RMSE": alone.get()}
 
 
 def test_a_row_that_cannot_be_learnt_is_refused_and_the_model_is_as_if_it_had_never_come() -> None:

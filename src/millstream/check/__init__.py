@@ -10,6 +10,7 @@ from millstream.check.options import (
     refused_durations,
     refused_objectives,
     refused_options,
+    refused_windows,
     uncounted_rows,
     unused_partitions,
 )
@@ -50,6 +51,7 @@ RULES: tuple[Callable[[Graph], Iterator[MillstreamError]], ...] = (
     cycles,
     refused_options,
     refused_durations,
+    refused_windows,
     uncounted_rows,
     unused_partitions,
     refused_objectives,

@@ -118,6 +118,23 @@ def refused_durations(graph: Graph) -> Iterator[MillstreamError]:
         yield from _refused(dataset.name, options, dataset.at)
 
 
+def refused_windows(graph: Graph) -> Iterator[MillstreamError]:
+    """Metrics of models over a number of rows that is none."""
+    for dataset in graph.declared:
+        if not isinstance(dataset, Model):
+            continue
+        window: object = dataset.window
+        if type(window) is not int or window < 1:
+            yield fault(
+                "OPERATOR_OPTION",
+                at=dataset.at,
+                call=f"model {dataset.name!r}",
+                said=f"has window={window!r}",
+                why="it is how many of the last rows are measured",
+                instead="write a whole number from 1 on, such as window=1000",
+            )
+
+
 def uncounted_rows(graph: Graph) -> Iterator[MillstreamError]:
     """Bounds in rows of sources that do not know how many rows they are about to read."""
     for source in graph.sources:

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.errors import fault
@@ -217,7 +218,6 @@ class Measured:
 
     def __init__(self, metrics: Sequence[Any], window: int, drift: Any = None) -> None:
         self.overall = [metric.clone() for metric in metrics]
-        self.recent = [metric.clone() for metric in metrics]
         self.window, self.drift = window, drift
         self.needs_chances = not all(getattr(metric, "requires_labels", True) for metric in metrics)
         self.last: deque[tuple[Any, Any, Any]] = deque()
@@ -228,13 +228,20 @@ class Measured:
             return False
         row = (y, scored.prediction, scored.chances if self.needs_chances else None)
         if len(self.last) == self.window:
-            first = self.last.popleft()
-            for metric in self.recent:
-                metric.revert(first[0], _said(metric, first))
+            self.last.popleft()
         self.last.append(row)
-        for metric in (*self.overall, *self.recent):
+        for metric in self.overall:
             metric.update(y, _said(metric, row))
         return self._drifts(y, scored.prediction)
+
+    @property
+    def recent(self) -> list[Any]:
+        """The metrics over the last rows."""
+        # A row that is reverted leaves what was rounded: an RMSE may become that of less than 0.
+        made = [metric.clone() for metric in self.overall]
+        for metric, row in product(made, self.last):
+            metric.update(row[0], _said(metric, row))
+        return made
 
     def _drifts(self, y: Any, prediction: Any) -> bool:
         if self.drift is None:
