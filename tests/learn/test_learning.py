@@ -9,16 +9,27 @@ import pickle
 import random
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
+import pyarrow as pa
 import pytest
-from river import cluster, drift, metrics
-from sklearn.linear_model import SGDClassifier
+from river import cluster, datasets, drift, metrics
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPRegressor
 from tests.faults import raises
 from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
 
-from millstream.learn.learner import Measured, Predictor, Scored, Task
+from millstream.learn.learner import (
+    Measured,
+    PartialFit,
+    Predictor,
+    Scored,
+    Task,
+    as_label,
+    task_of,
+)
 from millstream.learn.learning import SCORED, VERSION
 from millstream.learn.pickled import (
     canonical_bytes,
@@ -27,7 +38,7 @@ from millstream.learn.pickled import (
     made_with,
     read_model,
 )
-from millstream.learn.score import Versioned
+from millstream.learn.score import Versioned, scored_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +101,18 @@ def run(
     return [*answers, *turn.answers], [*raised, *(row.traceback for row in turn.raised)]
 
 
+def scored(learning: Learning, learner: Any, rows: Sequence[Any], label: str) -> list[Any]:
+    """Score rows as one batch of Arrow."""
+    recipe = learning.recipe
+    version = ("2026-01-01T00:00:00Z", canonical_bytes(learner), made_with(learner))
+    model = Versioned(recipe.features, recipe.task, recipe.is_yes_or_no, "m", AT, version)
+    typed: Any = pa
+    kinds = {"prediction": label, "score": "float64", "version": "string"}
+    kind = typed.struct([(name, typed.type_for_alias(alias)) for name, alias in kinds.items()])
+    found: Any = scored_batch(model, typed.array(rows), kind, label)
+    return [row["prediction"] for row in found.to_pylist()]
+
+
 def whole(learning: Learning, rows: Sequence[tuple[int, str]]) -> tuple[list[Answer], list[str]]:
     """Learn all rows at once."""
     turn = learning.turn(KEY, None, rows, END_US)
@@ -120,6 +143,62 @@ def test_metrics_over_the_last_rows_are_those_of_these_rows_alone() -> None:
             alone.update(y, prediction)
 
         assert measured.values(measured.recent) == {"RMSE": alone.get()}
+
+
+def test_yes_and_no_are_whole_numbers_where_the_label_is_one() -> None:
+    def numbered() -> Any:
+        return ((x, int(y)) for x, y in datasets.Phishing())
+
+    lesson = Lesson("numbered", LESSONS[0].make, numbered, LESSONS[0].metric)
+    learning = learning_of(lesson)
+    learner = lesson.make()
+    for x, y in itertools.islice(lesson.rows(), 100):
+        learner.learn_one(x, y)
+
+    answers, raised = whole(learning, arrivals(lesson)[:100])
+
+    assert raised == []
+    assert {answer[4] for answer in answers if answer[0] == SCORED} == {"0", "1"}
+    found = scored(learning, learner, [x for x, _ in itertools.islice(lesson.rows(), 100)], "int32")
+    assert set(found) == {0, 1}
+    assert {*map(type, found)} == {int}
+    assert {as_label(True, "boolean"), as_label(False, "string")} == {True, "false"}
+    assert as_label("yes", "string") == "yes"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "task"),
+    [
+        (SGDRegressor(), Task.NUMBER),
+        (MLPRegressor(), Task.NUMBER),
+        (SGDClassifier(), Task.CLASS),
+        (GaussianNB(), Task.CLASS),
+    ],
+)
+def test_what_an_estimator_of_scikit_learn_predicts_does_not_depend_on_the_label(
+    estimator: Any, task: Task
+) -> None:
+    learner = PartialFit(estimator, ())
+
+    assert task_of(learner, has_label=True, is_number=False) is task
+    assert task_of(learner, has_label=True, is_number=True) is task
+    assert task_of(learner, has_label=False, is_number=False) is Task.CLUSTER
+
+
+def test_a_detector_of_drift_gets_the_distance_whatever_the_type_of_the_label() -> None:
+    class Heard:
+        drift_detected = False
+        values: ClassVar[list[float]] = []
+
+        def update(self, value: float) -> None:
+            self.values.append(value)
+
+    learning = learning_of(LESSONS[0])
+    for task in (Task.NUMBER, Task.CLASS):
+        recipe = replace(learning.recipe, task=task, metrics=(), drift=Heard())
+        recipe.measured().update(5, Scored(5.5, None))
+
+    assert Heard.values == [0.5, 1]
 
 
 def test_a_row_that_cannot_be_learnt_is_refused_and_the_model_is_as_if_it_had_never_come() -> None:

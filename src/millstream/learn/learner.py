@@ -45,6 +45,11 @@ class PartialFit:
         self.estimator, self.classes = estimator, list(classes)
         self.has_learnt = False
 
+    @property
+    def is_of_sklearn(self) -> bool:
+        """Whether scikit-learn knows what it predicts."""
+        return any(kind.__module__.startswith("sklearn.") for kind in type(self.estimator).__mro__)
+
     def learn_one(self, x: Mapping[str, Any], y: Any = None) -> None:
         """Learn a row."""
         rows = [[*x.values()]]
@@ -88,6 +93,10 @@ def task_of(learner: Any, *, has_label: bool, is_number: bool) -> Task:
             (base.Clusterer, Task.CLUSTER),
         )
         return next((task for kind, task in kinds if isinstance(learner, kind)), Task.CLASS)
+    if has_label and isinstance(learner, PartialFit) and learner.is_of_sklearn:
+        from sklearn.base import RegressorMixin
+
+        return Task.NUMBER if isinstance(learner.estimator, RegressorMixin) else Task.CLASS
     if not has_label:
         return Task.CLUSTER if hasattr(learner, "predict_one") else Task.ANOMALY
     return Task.NUMBER if is_number else Task.CLASS
@@ -129,7 +138,10 @@ class Recipe:
 
     def measured(self) -> Measured:
         """Begin to measure."""
-        return Measured(self.metrics, self.window, copy.deepcopy(self.drift))
+        is_distance = self.task is Task.NUMBER
+        return Measured(
+            self.metrics, self.window, copy.deepcopy(self.drift), is_distance=is_distance
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,16 @@ def _takes_the_likeliest(learner: Any) -> bool:
     return bool(learner.predict_one is base.Classifier.predict_one)
 
 
+def as_label(prediction: Any, kind: str) -> Any:
+    """Return a prediction as a label of a type of Spark: yes is 1 among numbers.
+
+    River's linear classifiers predict true and false, whatever the labels are.
+    """
+    if not isinstance(prediction, bool) or kind == "boolean":
+        return prediction
+    return str(prediction).lower() if kind == "string" else int(prediction)
+
+
 def learn(learner: Any, x: Mapping[str, Any], y: Any) -> None:
     """Have a row learnt."""
     if y is None or not getattr(learner, "_supervised", True):
@@ -216,9 +238,16 @@ def default_metrics(task: Task) -> tuple[Any, ...]:
 class Measured:
     """Metrics over all rows and over the last ones, each row scored before it was learnt."""
 
-    def __init__(self, metrics: Sequence[Any], window: int, drift: Any = None) -> None:
+    def __init__(
+        self,
+        metrics: Sequence[Any],
+        window: int,
+        drift: Any = None,
+        *,
+        is_distance: bool = False,
+    ) -> None:
         self.overall = [metric.clone() for metric in metrics]
-        self.window, self.drift = window, drift
+        self.window, self.drift, self.is_distance = window, drift, is_distance
         self.needs_chances = not all(getattr(metric, "requires_labels", True) for metric in metrics)
         self.last: deque[tuple[Any, Any, Any]] = deque()
 
@@ -246,7 +275,8 @@ class Measured:
     def _drifts(self, y: Any, prediction: Any) -> bool:
         if self.drift is None:
             return False
-        self.drift.update(abs(y - prediction) if isinstance(y, float) else int(y != prediction))
+        is_far = abs(float(y) - float(prediction)) if self.is_distance else int(y != prediction)
+        self.drift.update(is_far)
         return bool(self.drift.drift_detected)
 
     def values(self, metrics: Sequence[Any]) -> dict[str, float | None]:

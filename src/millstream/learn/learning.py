@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from millstream.learn.learner import Predictor, learn
+from millstream.learn.learner import Predictor, as_label, learn
 from millstream.learn.pickled import (
     canonical_bytes,
     digest_of,
@@ -23,6 +23,7 @@ from millstream.learn.pickled import (
     read_model,
     repeatable,
 )
+from millstream.model.schema import Atom
 from millstream.operators.state.calls import UNTIMED_US, raised_row
 from millstream.operators.state.codec import StateCodec
 from millstream.operators.state.parts import TurnResult
@@ -61,6 +62,13 @@ class Learning:
     def codec(self) -> StateCodec:
         """Reads rows, and reads and writes memories."""
         return StateCodec(self.declared, self.keyed.key, self.keyed.columns)
+
+    @cached_property
+    def label_kind(self) -> str:
+        """The type of predictions that are labels."""
+        kinds = {field.name: field.type for field in self.keyed.columns.fields}
+        kind = kinds.get(self.recipe.label or "")
+        return kind.value if isinstance(kind, Atom) else "decimal"
 
     def turn(
         self, key: str, packed: bytes | None, rows: Sequence[tuple[Any, ...]], frontier_us: float
@@ -148,6 +156,8 @@ class _ModelTurn:
             self._refuse(text, error)
             return
         learnt = self._state.learnt or 0
+        label = as_label(scored.prediction, self._learning.label_kind)
+        scored = scored._replace(prediction=label)
         self._answers.append(_scored_row(text, us, scored, learnt, drifts=drifts))
         if y is not None or self._learning.recipe.label is None:
             self._learnt_rows.append((x, y))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.declare import described, location_of_caller
 from millstream.errors import Location, fault
-from millstream.learn.learner import PartialFit, Predictor, Task
+from millstream.learn.learner import PartialFit, Predictor, Task, as_label
 from millstream.learn.pickled import read_model
 
 if TYPE_CHECKING:
@@ -237,6 +237,27 @@ def _read(packed: bytes, library: str, name: str, at: Location) -> Any:
     return read_model(packed, library, of=name, at=at)
 
 
+def scored_batch(
+    model: Versioned | TrainedElsewhere, batch: pa.StructArray, kind: pa.StructType, label: str
+) -> pa.StructArray:
+    """Score a batch of Arrow.
+
+    Args:
+        model: Scores its rows.
+        batch: The features of each row, and the version that it brings.
+        kind: The type of what is said of a row.
+        label: The type of predictions, as Spark names it.
+    """
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches([pa.RecordBatch.from_struct_array(batch)])
+    found = model.score(rows.to_pandas())
+    labels = [as_label(prediction, label) for prediction in found.predictions]
+    columns: tuple[Any, ...] = (labels, found.scores, found.versions)
+    arrays: list[Any] = [pa.array(c, f.type) for c, f in zip(columns, kind, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=list(kind))
+
+
 def _scored(
     rows: DataFrame,
     model: Versioned | TrainedElsewhere,
@@ -262,15 +283,12 @@ def _scored(
             raise refused(at, f"the rows have a column {name!r} already")
     result = StructType().add("prediction", predicted).add("score", DoubleType())
     result = result.add(VERSION, StringType())
+    label_kind = predicted.typeName()
     kind = pa.struct(list(to_arrow_schema(result)))
 
     def run(batches: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
         for batch in batches:
-            frame = pa.Table.from_batches([pa.RecordBatch.from_struct_array(batch)]).to_pandas()
-            found = model.score(frame)
-            columns: tuple[Any, ...] = (found.predictions, found.scores, found.versions)
-            arrays: list[Any] = [pa.array(c, f.type) for c, f in zip(columns, kind, strict=True)]
-            yield pa.StructArray.from_arrays(arrays, fields=list(kind))
+            yield scored_batch(model, batch, kind, label_kind)
 
     share_python(rows.sparkSession)
     # By these types Spark calls it once for all batches of a task.
