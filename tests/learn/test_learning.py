@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import pyarrow as pa
 import pytest
-from river import cluster, datasets, drift, metrics
+from river import cluster, compose, datasets, drift, linear_model, metrics, preprocessing
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
@@ -38,13 +38,15 @@ from millstream.learn.pickled import (
     made_with,
     read_model,
 )
-from millstream.learn.score import Versioned, scored_batch
+from millstream.learn.score import TrainedElsewhere, Versioned, scored_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.learn.learning import Learning
 
+LABELS = {"bool": "boolean", "int32": "integer"}
+"""Types of Arrow, as Spark names them."""
 END_US = 2**52
 KEY = '{"of":"it"}'
 Answer = tuple[Any, ...]
@@ -109,7 +111,7 @@ def scored(learning: Learning, learner: Any, rows: Sequence[Any], label: str) ->
     typed: Any = pa
     kinds = {"prediction": label, "score": "float64", "version": "string"}
     kind = typed.struct([(name, typed.type_for_alias(alias)) for name, alias in kinds.items()])
-    found: Any = scored_batch(model, typed.array(rows), kind, label)
+    found: Any = scored_batch(model, typed.array(rows), kind, LABELS[label])
     return [row["prediction"] for row in found.to_pylist()]
 
 
@@ -164,6 +166,46 @@ def test_yes_and_no_are_whole_numbers_where_the_label_is_one() -> None:
     assert {*map(type, found)} == {int}
     assert {as_label(True, "boolean"), as_label(False, "string")} == {True, "false"}
     assert as_label("yes", "string") == "yes"
+
+
+def logarithm(x: dict[str, float]) -> dict[str, float]:
+    return {"h": math.log(x["a"])}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda: compose.FuncTransformer(logarithm),
+        lambda: compose.FuncTransformer(logarithm) + preprocessing.StandardScaler(),
+        lambda: preprocessing.StandardScaler() + preprocessing.FeatureHasher(seed=1),
+        lambda: preprocessing.StandardScaler() + preprocessing.MinMaxScaler(),
+        lambda: preprocessing.StandardScaler() * preprocessing.StandardScaler(),
+    ],
+)
+def test_pipelines_with_steps_for_single_rows_score_batches(first: Any) -> None:
+    learner = first() | preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    rows = [{"a": 1.0 + number} for number in range(9)]
+    for number, x in enumerate(rows):
+        learner.learn_one(x, number % 3 == 0)
+    learning = learning_of(LESSONS[0])
+    learning = replace(learning, recipe=replace(learning.recipe, features=("a",)))
+
+    found = scored(learning, learner, rows, "bool")
+
+    assert found == [learner.predict_one(x) for x in rows]
+
+
+def test_a_prediction_does_not_depend_on_the_other_rows_of_its_batch() -> None:
+    rows: list[Any] = [{"c": 2**53 + 1}, {"c": 1}, {"c": None}, {"c": 7}]
+    model = TrainedElsewhere(lambda frame: list(map(str, frame["c"])), ("c",), "v")
+    typed: Any = pa
+    kind = typed.struct([("p", typed.string()), ("s", typed.float64()), ("v", typed.string())])
+
+    together: Any = scored_batch(model, typed.array(rows), kind, "string")
+    alone: Any = [scored_batch(model, typed.array([row]), kind, "string") for row in rows[:2]]
+
+    assert [row["p"] for row in together.to_pylist()] == ["9007199254740993", "1", None, "7"]
+    assert [one.to_pylist()[0]["p"] for one in alone] == ["9007199254740993", "1"]
 
 
 @pytest.mark.parametrize(

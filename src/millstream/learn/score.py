@@ -107,11 +107,11 @@ class Versioned:
         right = _right(rows, self.features)
         if self.fixed is not None:
             version, packed, library = self.fixed
-            self._score(rows[right], packed, library, found, [version] * len(rows))
+            self._score(rows[right].infer_objects(), packed, library, found, [version] * len(rows))
         elif VERSION in rows:
             versions = rows[VERSION].tolist()
             for packed, some in rows[right & rows["bytes"].notna()].groupby("bytes", sort=False):
-                self._score(some, packed, some["library"].iloc[0], found, versions)
+                self._score(some.infer_objects(), packed, some["library"].iloc[0], found, versions)
         return found
 
     def _score(
@@ -135,7 +135,7 @@ class TrainedElsewhere:
     def score(self, rows: pd.DataFrame) -> Scores:
         """Score the rows of a batch of Arrow."""
         found = Scores.none(len(rows))
-        some = rows[_right(rows, self.features)]
+        some = rows[_right(rows, self.features)].infer_objects()
         if len(some):
             predictions = self._predicted(some[list(self.features)])
             for place, prediction in zip(some.index, predictions, strict=True):
@@ -225,11 +225,14 @@ def _is_in_batches(learner: Any) -> bool:
     """Whether a learner of River's scores many rows at once."""
     if not type(learner).__module__.startswith("river."):
         return False
-    from river import base
+    from river import base, compose
 
-    steps = getattr(learner, "steps", {"": learner}).values()
+    parts = getattr(learner, "steps", None) or getattr(learner, "transformers", None)
+    if parts is not None:
+        return all(map(_is_in_batches, parts.values()))
+    # A function of a row gets a DataFrame else.
     kinds = (base.MiniBatchClassifier, base.MiniBatchRegressor, base.MiniBatchTransformer)
-    return all(isinstance(step, kinds) for step in steps)
+    return isinstance(learner, kinds) and not isinstance(learner, compose.FuncTransformer)
 
 
 @lru_cache(maxsize=64)
@@ -251,7 +254,7 @@ def scored_batch(
     import pyarrow as pa
 
     rows = pa.Table.from_batches([pa.RecordBatch.from_struct_array(batch)])
-    found = model.score(rows.to_pandas())
+    found = model.score(rows.to_pandas(integer_object_nulls=True))
     labels = [as_label(prediction, label) for prediction in found.predictions]
     columns: tuple[Any, ...] = (labels, found.scores, found.versions)
     arrays: list[Any] = [pa.array(c, f.type) for c, f in zip(columns, kind, strict=True)]
