@@ -15,9 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from river import cluster, compose, datasets, drift, linear_model, metrics, preprocessing
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from tests.faults import raises
 from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
 
@@ -39,6 +39,7 @@ from millstream.learn.pickled import (
     read_model,
 )
 from millstream.learn.score import TrainedElsewhere, Versioned, scored_batch
+from millstream.operators.state.codec import StateCodec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,6 +282,60 @@ def test_a_learner_that_raises_in_the_middle_of_a_row_has_not_learnt_it() -> Non
         answer for answer in expected if answer[0] == SCORED
     ]
     assert len(raised) == len(bad)
+
+
+class Greedy:
+    """A learner that runs out of memory, here or where a row is predicted."""
+
+    def predict_one(self, x: dict[str, Any]) -> bool:
+        """Predict nothing."""
+        raise MemoryError
+
+    learn_one = predict_one
+
+
+def test_a_worker_out_of_memory_does_not_quarantine_the_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(codec: StateCodec, text: str) -> Any:
+        raise MemoryError
+
+    rows = arrivals(LESSONS[0])[:1]
+    greedy = Lesson("greedy", Greedy, LESSONS[0].data, LESSONS[0].metric)
+
+    with pytest.raises(MemoryError):
+        whole(learning_of(greedy), rows)
+    monkeypatch.setattr(StateCodec, "row", read)
+    with pytest.raises(MemoryError):
+        whole(learning_of(LESSONS[0]), rows)
+
+
+# Of a class that has not come yet.
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SGDClassifier(loss="log_loss", random_state=1),
+        lambda: SGDClassifier(average=True, random_state=1),
+        lambda: Perceptron(random_state=1),
+        GaussianNB,
+        lambda: MLPClassifier(hidden_layer_sizes=(3,), random_state=1),
+        lambda: SGDRegressor(random_state=1),
+    ],
+)
+def test_estimators_of_scikit_learn_are_equal_to_the_byte_however_rows_arrive(make: Any) -> None:
+    lesson = Lesson("estimator", make, LESSONS[0].data, LESSONS[0].metric)
+    rows = arrivals(lesson)[:250]
+    learning = learning_of(lesson, classes=() if "Regr" in str(make()) else (False, True))
+
+    digests = set()
+    for seed in range(8):
+        answers, raised = run(learning, rows, random.Random(seed))
+        assert raised == []
+        digests.add(tuple(answer[10] for answer in answers if answer[0] == VERSION))
+
+    assert len(digests) == 1
+    assert len(*digests) == 3
 
 
 def test_a_label_that_is_none_of_the_classes_is_refused() -> None:

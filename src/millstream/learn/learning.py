@@ -142,13 +142,15 @@ class _ModelTurn:
         """Score a row, and learn it; quarantine it if it cannot be."""
         try:
             x, y = self._learning.row(text)
+        except MemoryError:
+            raise  # it is not the row's fault
         except Exception as error:
             self._refuse(text, str(error) if isinstance(error, RefusedRowError) else error)
             return
         self._open()
         try:
             scored, drifts = self._step(x, y)
-        except ModuleNotFoundError:
+        except (ModuleNotFoundError, MemoryError):
             raise  # it is not the row's fault
         except Exception as error:
             # The learner may have learnt half of it.

@@ -29,15 +29,18 @@ _DEEP = 50_000
 class _Canonical(pickle._Pickler):
     """Writes equal models alike, which depend on how often they were read.
 
-    Equal texts are written as one object, and sets in the order of their texts.
+    Equal texts are written as one object, so are the types of numpy's numbers, and sets in the
+    order of their texts.
     """
 
     dispatch: ClassVar[dict[Any, Any]] = dict(pickle._Pickler.dispatch)
 
     def save(self, obj: Any, *args: Any, **kwargs: Any) -> None:
         """Write an object."""
-        text = sys.intern(obj) if type(obj) is str else obj
-        super().save(text, *args, **kwargs)  # type: ignore[misc]
+        one = sys.intern(obj) if type(obj) is str else obj
+        if type(obj).__module__ == "numpy.dtypes":
+            one = _one_dtype(obj)
+        super().save(one, *args, **kwargs)  # type: ignore[misc]
 
     def save_set(self, obj: set[Any]) -> None:
         """Write a set."""
@@ -49,6 +52,14 @@ class _Canonical(pickle._Pickler):
         self.write(pickle.ADDITEMS)  # type: ignore[attr-defined]
 
     dispatch[set] = save_set
+
+
+def _one_dtype(kind: Any) -> Any:
+    """Return the one object that numpy has for a type of numbers."""
+    import numpy as np
+
+    is_plain = kind.names is None and kind.kind in "biufc"
+    return np.dtype(kind.str) if is_plain else kind
 
 
 def canonical_bytes(model: Any) -> bytes:
