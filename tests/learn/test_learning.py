@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.sql.types import StructType
 from river import cluster, compose, datasets, drift, linear_model, metrics, preprocessing
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
@@ -21,6 +23,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from tests.faults import raises
 from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
 
+from millstream.learn import versions
 from millstream.learn.learner import (
     Measured,
     PartialFit,
@@ -38,11 +41,13 @@ from millstream.learn.pickled import (
     made_with,
     read_model,
 )
-from millstream.learn.score import TrainedElsewhere, Versioned, scored_batch
+from millstream.learn.score import PARTS, TrainedElsewhere, Versioned, scored_batch
+from millstream.learn.versions import ModelReference
 from millstream.operators.state.codec import StateCodec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from millstream.learn.learning import Learning
 
@@ -386,6 +391,62 @@ def test_rows_are_scored_together_as_they_are_one_by_one(lesson: Lesson) -> None
     else:
         assert found.predictions == [one.prediction for one in expected]
         assert found.scores[4:] == pytest.approx([one.score for one in expected[4:]])
+
+
+def test_rows_with_columns_of_any_name_are_scored_each_by_the_version_that_it_brings() -> None:
+    learner: Any = linear_model.LinearRegression()
+    learner.learn_one({"bytes": 1.0, "library": 2.0}, 3.0)
+    packed = canonical_bytes(learner)
+    brought = ("v1", packed, made_with(learner), digest_of(packed))
+    rows = pd.DataFrame([{"bytes": 1.0, "library": 2.0}] * 2)
+    rows[[*PARTS]] = [brought, (None,) * 4]
+    model = Versioned(("bytes", "library"), Task.NUMBER, False, "m", AT)
+
+    found = model.score(rows)
+
+    assert found.predictions == [learner.predict_one({"bytes": 1.0, "library": 2.0}), None]
+    assert found.versions == ["v1", None]
+    rows[PARTS.digest] = digest_of(b"other")
+    with raises("MODEL_UNREADABLE", match="not those that were committed"):
+        model.score(rows)
+
+
+def test_a_new_version_is_read_without_the_bytes_of_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recorded(*args: Any) -> pa.Table:
+        table = stored(*args)
+        read.append(table.nbytes)
+        return table
+
+    read: list[int] = []
+    stored = versions._stored
+    for number in range(20):
+        packed = bytes([number]) * 100_000
+        row: dict[str, Any] = {
+            "k": "ab"[number % 2],
+            "_kind": "version",
+            "_version": f"v{number:02}",
+        }
+        row |= {"_learnt": number, "_model": packed, "_digest": digest_of(packed)}
+        row |= {"_made_with": "river 1", "_metrics": None, "_recent": None}
+        kinds: Any = {"_metrics": pa.string(), "_recent": pa.string()}
+        one = {name: pa.array([value], kinds.get(name)) for name, value in row.items()}
+        write_deltalake(tmp_path, pa.table(one), mode="append")
+    monkeypatch.setattr(versions, "_stored", recorded)
+    reference = ModelReference(
+        "m", str(tmp_path), lambda spark: spark.range(0), None, AT, ("k",), None, StructType()
+    )
+
+    newest = reference.chosen("v16")
+    listed = versions.versions_of(tmp_path, ["k"])
+
+    assert {row[:2]: row[2][:1] for row in newest} == {("a", "v16"): b"\x10", ("b", "v15"): b"\x0f"}
+    assert [one.size for one in listed] == [100_000] * 20
+    assert listed[0].version == "v19"
+    assert sum(read) < 300_000
+    with raises("SCORE_REFUSED", match="has no version v99"):
+        reference.chosen("v99")
 
 
 def test_drift_is_noticed_after_labels_have_changed_their_meaning() -> None:

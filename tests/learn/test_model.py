@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 from river import linear_model, naive_bayes, preprocessing
 from sklearn.linear_model import SGDClassifier
 from tests.faults import raises
@@ -14,8 +15,9 @@ from tests.learn.lessons import LESSONS
 import millstream as ms
 from millstream.declare import model_of
 from millstream.lake.home import Home
-from millstream.learn.rows import learnt
+from millstream.learn.rows import learnt, scored_rows
 from millstream.learn.versions import versions_of
+from millstream.operators.build_context import BuildContext, calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,6 +181,47 @@ def test_models_trained_elsewhere_score_rows_too(spark: SparkSession) -> None:
         (3, None, None, None, None),
     ]
     assert [row["prediction"] for row in by_function.orderBy("id").collect()] == [1.0, 18.0, None]
+
+
+def test_a_batch_scores_with_the_version_that_is_asked_for_or_not_at_all(
+    spark: SparkSession,
+) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES ('a', 1), ('b', 2), ('a', 70), ('b', 80), ('a', 150) AS t(room, s)"
+    ).selectExpr(
+        "room",
+        "timestamp_seconds(1767268800 + s) AS at",
+        "s * 1D AS x",
+        "s > 60 AS taken",
+        "'x' AS bytes",
+        "1 AS library",
+    )
+
+    def score(key: list[str], version: str | None, damaged: bool = False) -> list[Any]:
+        options: ModelOptions = {
+            "name": "m",
+            "learner": linear_model.LogisticRegression(),
+            "label": "taken",
+            "features": ["x"],
+            "key": key,
+            "every": "1 minute",
+        }
+        model = model_of(lambda rows: rows, options)
+        table = learnt(model, rows)
+        if damaged:
+            table = table.withColumn("_digest", F.lit("0"))
+        with calling(BuildContext(models={"m": (model, table)})):
+            found = ms.score(rows.drop("taken"), scored_rows("m", table), version=version)
+        return sorted({row["version"] for row in found.collect()})
+
+    for key in ([], ["room"]):
+        first = "2026-01-01T12:01:00Z"
+        assert score(key, "2026-01-01 12:01") == [first]
+        assert score(key, None)[-1] == "2026-01-01T12:02:00Z"
+        with raises("SCORE_REFUSED", match="has no version 2026-01-01T12:09:00Z"):
+            score(key, "2026-01-01 12:09")
+    with raises("MODEL_UNREADABLE", match="not those that were committed"):
+        score([], None, damaged=True)
 
 
 def test_labels_that_come_later_are_joined_and_learnt(stream: Callable[..., Script]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.declare import described, location_of_caller
 from millstream.errors import Location, fault
 from millstream.learn.learner import PartialFit, Predictor, Task, as_label
-from millstream.learn.pickled import read_model
+from millstream.learn.pickled import check_digest, read_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 VERSION = "version"
 """The column that says which version scored a row."""
 _OWN = ("prediction", "score", VERSION)
+
+
+class _Parts(NamedTuple):
+    """The columns in which a version comes to the rows that it scores."""
+
+    version: str
+    bytes: str
+    library: str
+    digest: str
+
+
+PARTS = _Parts(*(f"_millstream_{name}" for name in _Parts._fields))
+"""Names that no column of a user has."""
 _SCORED = "_scored"
 
 
@@ -108,10 +121,13 @@ class Versioned:
         if self.fixed is not None:
             version, packed, library = self.fixed
             self._score(rows[right].infer_objects(), packed, library, found, [version] * len(rows))
-        elif VERSION in rows:
-            versions = rows[VERSION].tolist()
-            for packed, some in rows[right & rows["bytes"].notna()].groupby("bytes", sort=False):
-                self._score(some.infer_objects(), packed, some["library"].iloc[0], found, versions)
+        elif PARTS.version in rows:
+            versions = rows[PARTS.version].tolist()
+            brought = rows[right & rows[PARTS.bytes].notna()]
+            for packed, some in brought.groupby(PARTS.bytes, sort=False):
+                _, _, library, digest = some[list(PARTS)].iloc[0]
+                check_digest(packed, digest, of=self.name, at=self.at)
+                self._score(some.infer_objects(), packed, library, found, versions)
         return found
 
     def _score(

@@ -24,12 +24,12 @@ from millstream.learn.rows import (
     recipe_of,
     rows_alone,
 )
-from millstream.learn.score import Chosen, Versioned, refused
+from millstream.learn.score import PARTS, Chosen, Versioned, refused
 from millstream.operators.build_context import build_context
 from millstream.operators.reference import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Model
 
 _NONE = ""
-_PARTS = ("version", "bytes", "library")
-"""What a version brings to the rows that it scores."""
+_BROUGHT = (BYTES, LIBRARY, DIGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +94,40 @@ class ModelReference(Reference):
             SCORE_REFUSED: There is no such version.
             MODEL_UNREADABLE: Its bytes are not those that were committed.
         """
-        columns = [*self.key, NAME, BYTES, DIGEST, LIBRARY]
-        stored = _stored(self.path or "", columns).to_pylist() if version != _NONE else []
+        return spark.createDataFrame(self.chosen(version), self.schema)
+
+    def chosen(self, version: str) -> list[tuple[Any, ...]]:
+        """Return the last version of each key that is not later than a version, with its bytes.
+
+        Raises:
+            SCORE_REFUSED: There is no such version.
+            MODEL_UNREADABLE: Its bytes are not those that were committed.
+        """
+        if version == _NONE:
+            return []
+        path, names = self.path or "", [*self.key, NAME]
+        stored = _stored(path, names).to_pylist()
         known = sorted({row[NAME] for row in stored})
-        if version != _NONE and version not in known:
-            nearest = closest(version, known)
-            why = f"{self.name} has no version {version}: {nearest}it has {listed(tuple(known))}"
-            raise refused(self.at, why)
-        newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+        if version not in known:
+            raise _unknown(self.name, version, known, self.at)
+        newest: dict[tuple[Any, ...], str] = {}
         for row in sorted(stored, key=lambda row: str(row[NAME])):
             if row[NAME] <= version:
-                newest[tuple(row[name] for name in self.key)] = row
+                newest[tuple(row[name] for name in self.key)] = row[NAME]
         rows = []
-        for key, row in newest.items():
-            check_digest(row[BYTES], row[DIGEST], of=self.name, at=self.at)
-            rows.append((*key, row[NAME], row[BYTES], row[LIBRARY]))
-        return spark.createDataFrame(rows, self.schema)
+        for row in _stored(path, [*names, *_BROUGHT], {*newest.values()}).to_pylist():
+            key = tuple(row[name] for name in self.key)
+            if newest.get(key) == row[NAME]:
+                brought = [row[name] for name in _BROUGHT]
+                check_digest(row[BYTES], row[DIGEST], of=self.name, at=self.at)
+                rows.append((*key, row[NAME], *brought))
+        return rows
+
+
+def _unknown(model: str, version: str, known: Sequence[str], at: Location) -> Exception:
+    """Refuse a version that does not exist."""
+    has = f"it has {listed(tuple(known))}" if known else "it has none"
+    return refused(at, f"{model} has no version {version}: {closest(version, known)}{has}")
 
 
 def _version_asked(version: str, at: Location) -> str:
@@ -124,7 +141,12 @@ def _version_asked(version: str, at: Location) -> str:
 
 def versions_of(path: Path, key: Sequence[str] = ()) -> tuple[ModelVersion, ...]:
     """List the versions that a table holds, the newest first; without Spark."""
-    columns = [*key, NAME, LEARNT, METRICS, RECENT, LIBRARY, DIGEST, BYTES]
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    names = (*key, NAME, LEARNT, METRICS, RECENT, LIBRARY, DIGEST)
+    columns = {name: ds.field(name) for name in names}
+    columns[BYTES] = pc.binary_length(ds.field(BYTES))
     found = [
         ModelVersion(
             row[NAME],
@@ -134,7 +156,7 @@ def versions_of(path: Path, key: Sequence[str] = ()) -> tuple[ModelVersion, ...]
             dict(row[RECENT] or ()),
             row[LIBRARY],
             row[DIGEST],
-            len(row[BYTES]),
+            row[BYTES],
         )
         for row in _stored(str(path), columns).to_pylist()
     ]
@@ -149,14 +171,19 @@ def is_model(path: Path) -> bool:
     return {KIND, NAME, DIGEST} <= {*names}
 
 
-def _stored(path: str, columns: Sequence[str]) -> pa.Table:
-    """Read columns of the versions that a table holds."""
+def _stored(
+    path: str, columns: list[str] | dict[str, Any], chosen: Collection[str] | None = None
+) -> pa.Table:
+    """Read columns of the versions that a table holds, or of those that are chosen."""
     # Slow to import, and only a command or a build that needs versions reads them.
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
     rows = DeltaTable(path).to_pyarrow_dataset()
-    return rows.to_table(columns=list(columns), filter=ds.field(KIND) == VERSION)
+    wanted = ds.field(KIND) == VERSION
+    if chosen is not None:
+        wanted &= ds.field(NAME).isin(list(chosen))
+    return rows.to_table(columns=columns, filter=wanted)
 
 
 def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Location) -> Chosen:
@@ -178,10 +205,12 @@ def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Lo
     versioned = Versioned(recipe.features, recipe.task, recipe.is_yes_or_no, name, at)
     if declared.key:
         joined = rows.join(found, list(declared.key), "left")
-        return Chosen(joined, versioned, kind.dataType, _PARTS)
-    fixed = next(((row[0], bytes(row[1]), row[2]) for row in found.collect()), None)
-    if fixed is not None:
+        return Chosen(joined, versioned, kind.dataType, PARTS)
+    fixed = None
+    for row in found.collect():
+        fixed = (row[0], bytes(row[1]), row[2])
         # Here rather than in a task: what cannot be read is refused before a batch begins.
+        check_digest(fixed[1], row[3], of=name, at=at)
         read_model(fixed[1], fixed[2] or "", of=name, at=at)
     versioned = Versioned(recipe.features, recipe.task, recipe.is_yes_or_no, name, at, fixed)
     return Chosen(rows, versioned, kind.dataType, ())
@@ -195,8 +224,8 @@ def _versions(model: Model, table: DataFrame, pinned: str | None, at: Location) 
     from millstream.operators.columns import quoted
 
     schema = StructType([table.schema[name] for name in model.key])
-    for name, kind in zip(_PARTS, (StringType(), BinaryType(), StringType()), strict=True):
-        schema = schema.add(name, kind)
+    for name in PARTS:
+        schema = schema.add(name, BinaryType() if name == PARTS.bytes else StringType())
     context, spark = build_context(), table.sparkSession
     if table.isStreaming:
         folder = context.options.tables if context else None
@@ -216,8 +245,13 @@ def _versions(model: Model, table: DataFrame, pinned: str | None, at: Location) 
         return reference.rows(spark) if bound is None else bound
     versions = table.where(F.col(KIND) == VERSION)
     if pinned is not None:
+        known = [str(row[0]) for row in versions.select(NAME).distinct().sort(NAME).collect()]
+        name = f"model {model.name}"
+        # There is none where `check` builds a query without rows.
+        if known and pinned not in known:
+            raise _unknown(name, pinned, known, at)
         versions = versions.where(F.col(NAME) <= pinned)
-    newest = F.max_by(F.struct(NAME, BYTES, LIBRARY), NAME).alias("newest")
+    newest = F.max_by(F.struct(NAME, *_BROUGHT), NAME).alias("newest")
     keys = [*map(quoted, model.key)]
     newest_of = versions.groupBy(*keys).agg(newest).where("newest IS NOT NULL")
     return newest_of.select(*keys, "newest.*").toDF(*schema.names)
