@@ -477,7 +477,7 @@ def test_clusters_follow_centres_that_move() -> None:
         x, y = centres[number % 3]
         moved = {"x1": x + chance.gauss(0, 0.3) + number / 300, "x2": y + chance.gauss(0, 0.3)}
         rows.append((number, json.dumps({"at": at, **moved, "y": False})))
-    kmeans = partial(cluster.KMeans, n_clusters=3, halflife=0.3, mu=0, sigma=5, seed=2)
+    kmeans = partial(cluster.KMeans, n_clusters=3, halflife=0.3, mu=0, sigma=5, seed=4)
     learning = replace(learning, recipe=replace(learning.recipe, make=kmeans))
 
     packed = learning.turn(KEY, None, rows, END_US).packed
