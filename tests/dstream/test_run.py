@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.dstream.test_sources import Unreachable
+from tests.faults import raises
 
 from millstream.dstream.computation import Computation
 from millstream.dstream.events import StreamingListener
 from millstream.dstream.home import StreamHome
-from millstream.dstream.node import Node, ReducedWindowNode, SourceNode, WindowNode
+from millstream.dstream.node import (
+    Node,
+    ReducedWindowNode,
+    SourceNode,
+    TransformNode,
+    WindowNode,
+)
 from millstream.dstream.program import ProgramOutput, StreamProgram, here
 from millstream.dstream.receiver import ReceivedSource
 from millstream.dstream.run import LiveRun, ProgramRun
 from millstream.dstream.sources import QueueSource
+from millstream.dstream.stream import _with_time
 from millstream.errors import MillstreamError
 
 if TYPE_CHECKING:
@@ -256,3 +264,23 @@ def test_what_is_guaranteed_needs_a_checkpoint_directory() -> None:
 
     assert output.guarantee(is_durable=True) == "at least once, under one batch time"
     assert output.guarantee(is_durable=False) == "lost with the driver: no checkpoint directory"
+
+
+class Empty:
+    """Batches in which no stream has an RDD."""
+
+    def rdd(self, _: Node, __: int) -> None:
+        return None
+
+
+def test_a_union_with_a_stream_that_has_no_rdd_in_a_batch_is_refused() -> None:
+    source = SourceNode((), 1000, here(), cast("Any", QUEUE))
+    union = TransformNode((source, source), 1000, here(), max, "refuse")
+
+    with raises("DSTREAM_NO_RDD", match="has no RDD at 1970-01-01 00:00:05"):
+        union.compute(cast("Any", Empty()), 5000)
+
+
+def test_a_function_of_another_number_of_arguments_is_refused() -> None:
+    with raises("DSTREAM_FUNCTION", match="transform: func should take one or two arguments"):
+        _with_time(lambda one, two, three: one, 1, "transform")

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
@@ -24,7 +25,6 @@ from millstream.spark.report import silent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
 
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from millstream.spark.java import Java
     from millstream.spark.report import Report
 
+_END_OF_LOG = 1 << 16
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -189,6 +190,12 @@ def log_of_jvm(otherwise: Path) -> str:
 
     gateway = SparkContext._gateway
     return str((vars(gateway) if gateway else {}).get("log", otherwise / "spark.log"))
+
+
+def last_logged() -> str:
+    """Return the end of the log of the JVM that was started here; empty if it has none."""
+    log = Path(log_of_jvm(Path()))
+    return log.read_bytes()[-_END_OF_LOG:].decode(errors="replace") if log.exists() else ""
 
 
 @contextmanager

@@ -158,8 +158,7 @@ def translating_errors(limits: Limits, known: Sequence[str]) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, OSError, EOFError) as error:
         is_spark = isinstance(error, PySparkException)
-        ended = None if is_spark else _exit_code()
-        if _OUT_OF_MEMORY.search(str(error)) or ended == _ENDED_WITHOUT_MEMORY:
+        if _OUT_OF_MEMORY.search(str(error)) or (not is_spark and _ended_without_memory()):
             raise over_memory(limits.memory_mb) from error
         if not is_spark:
             raise
@@ -167,12 +166,18 @@ def translating_errors(limits: Limits, known: Sequence[str]) -> Iterator[None]:
         raise fault("SPARK_REFUSED_SQL", cause=cause, known=listed(known)) from error
 
 
-def _exit_code() -> int | None:
-    """Return how Spark's JVM has ended; None if it has not, a moment after an error."""
+def _ended_without_memory() -> bool:
+    """Return whether Spark's JVM has ended for want of memory, a moment after an error."""
     from pyspark import SparkContext
+
+    from millstream.spark.session import last_logged
 
     jvm = getattr(SparkContext._gateway, "proc", None)
     try:
-        return int(jvm.wait(timeout=_ENDS_WITHIN_S)) if jvm else None
+        code = int(jvm.wait(timeout=_ENDS_WITHIN_S)) if jvm else 0
     except subprocess.TimeoutExpired:
-        return None
+        return False
+    # Arrow has an error of its own for want of memory, of which only the log knows.
+    return code == _ENDED_WITHOUT_MEMORY or (
+        code > 0 and bool(_OUT_OF_MEMORY.search(last_logged()))
+    )
