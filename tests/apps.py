@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
     from millstream.observe import Event
 
 READING = "id BIGINT, at TIMESTAMP, speed DOUBLE"

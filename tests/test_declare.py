@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.faults import raises
 
-from millstream.declare import SqlFunction, sql_inputs
+from millstream.declare.sql_function import SqlFunction, sql_inputs
 from millstream.errors import Location
 
 AT = Location("app.py", 7)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from millstream.app import App as App
     from millstream.landing.inbox import Inbox as Inbox
     from millstream.learn import score as score
-    from millstream.model.dataset import AvroOptions as AvroOptions, CsvOptions as CsvOptions
+    from millstream.model.codec import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import (
         Timer as Timer,
         absent as absent,
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "App": "app",
-    "AvroOptions": "model.dataset",
+    "AvroOptions": "model.codec",
     "Batch": "systems.custom.settings",
     "Console": "systems.console.settings",
-    "CsvOptions": "model.dataset",
+    "CsvOptions": "model.codec",
     "Custom": "systems.custom.source",
     "Delta": "systems.delta.source",
     "DeltaPath": "systems.delta.settings",

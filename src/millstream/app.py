@@ -8,9 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
-from millstream import check, declare
+from millstream import check
 from millstream.bind import bind
 from millstream.bind.kind import destination_kinds, kinds, store_kinds
+from millstream.declare.dataset import (
+    alert_of,
+    model_of,
+    serve_of,
+    source_of,
+    sql_table_of,
+    sql_view_of,
+    table_of,
+    view_of,
+)
+from millstream.declare.function import location_of, location_of_caller
 from millstream.declare.notebook import execution
 from millstream.declare.register import Declaration, Register
 from millstream.declare.sql_file import Kinds, files_of, read_file
@@ -36,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.bind import BoundApp
-    from millstream.declare import (
+    from millstream.declare.options import (
         AlertOptions,
         ModelOptions,
         ServeOptions,
@@ -92,7 +103,7 @@ class App:
         self.name, self._trigger, self._batch = name, trigger, batch
         self._notify = tuple(notify) if isinstance(notify, list | tuple) else (notify,)
         self._reactions: dict[str, Reaction] = {}
-        self.at = declare.location_of_caller()
+        self.at = location_of_caller()
         in_code = f"code ({self.at})"
         self._home = Setting(str(home), in_code) if home else None
         self._master = Setting(master, in_code) if master else None
@@ -115,7 +126,7 @@ class App:
     ) -> Callable[[Function], Function]: ...
     def source(self, function: Any = None, /, **options: Any) -> Any:
         """Declare where rows come from: the function returns a connector."""
-        return self._decorated(function, declare.source_of, options)
+        return self._decorated(function, source_of, options)
 
     @overload
     def view(self, function: Function, /) -> Function: ...
@@ -125,7 +136,7 @@ class App:
     ) -> Callable[[Function], Function]: ...
     def view(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a named query, inlined into every query that reads it."""
-        return self._decorated(function, declare.view_of, options)
+        return self._decorated(function, view_of, options)
 
     @overload
     def table(self, function: Function, /) -> Function: ...
@@ -135,25 +146,25 @@ class App:
     ) -> Callable[[Function], Function]: ...
     def table(self, function: Any = None, /, **options: Any) -> Any:
         """Declare a query whose answer is kept as a Delta table."""
-        return self._decorated(function, declare.table_of, options)
+        return self._decorated(function, table_of, options)
 
     def serve(
         self, function: None = None, /, **options: Unpack[ServeOptions]
     ) -> Callable[[Function], Function]:
         """Declare a query whose answer goes to sinks."""
-        return self._decorated(function, declare.serve_of, options)
+        return self._decorated(function, serve_of, options)
 
     def alert(
         self, function: None = None, /, **options: Unpack[AlertOptions]
     ) -> Callable[[Function], Function]:
         """Declare a query whose rows are sent to someone, each once in its outbox."""
-        return self._decorated(function, declare.alert_of, options)
+        return self._decorated(function, alert_of, options)
 
     def model(
         self, function: None = None, /, **options: Unpack[ModelOptions]
     ) -> Callable[[Function], Function]:
         """Declare a model: the function returns the rows that it learns from."""
-        return self._decorated(function, declare.model_of, options)
+        return self._decorated(function, model_of, options)
 
     def on(self, *kinds: str) -> Callable[[Function], Function]:
         """Declare a function that is called with each event of these kinds, in the driver.
@@ -163,7 +174,7 @@ class App:
 
         def declared(function: Function) -> Function:
             # In a notebook, a function that is defined again takes the place of the earlier one.
-            at = declare.location_of(function)
+            at = location_of(function)
             self._reactions[function.__qualname__] = Reaction(kinds, function, at)
             return function
 
@@ -171,13 +182,13 @@ class App:
 
     def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
         """Declare a table by a query; the names after FROM are what it reads."""
-        at = declare.location_of_caller()
-        self._declare(name, lambda: declare.sql_table_of(name, query, at, options))
+        at = location_of_caller()
+        self._declare(name, lambda: sql_table_of(name, query, at, options))
 
     def sql_view(self, name: str, query: str) -> None:
         """Declare a view by a query; the names after FROM are what it reads."""
-        at = declare.location_of_caller()
-        self._declare(name, lambda: declare.sql_view_of(name, query, at))
+        at = location_of_caller()
+        self._declare(name, lambda: sql_view_of(name, query, at))
 
     def choose(self, profile: str | None, *, beside: Path | None = None) -> None:
         """Choose a profile of the millstream.toml that belongs to a folder, else to the app's."""
@@ -202,7 +213,7 @@ class App:
 
         A relative folder is looked for beside the file that calls this.
         """
-        at = declare.location_of_caller()
+        at = location_of_caller()
         beside = Path(at.file).parent if Path(at.file).is_file() else Path()
         self.declare_folder(beside / folder, at)
 

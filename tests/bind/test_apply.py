@@ -12,7 +12,8 @@ from tests.graphs import source, table
 
 from millstream.bind import bind
 from millstream.errors import Location
-from millstream.model.dataset import CsvOptions, Serve, Source
+from millstream.model.codec import CsvOptions
+from millstream.model.dataset import Serve, Source
 from millstream.settings.profile import read_profile
 from millstream.systems.delta.source import Delta
 from millstream.systems.files.source import Files

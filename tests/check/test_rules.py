@@ -8,7 +8,7 @@ from river.linear_model import LinearRegression
 from tests.graphs import graph, source, table, view
 
 from millstream.check import RULES, faults, faults_among
-from millstream.declare import model_of
+from millstream.declare.dataset import model_of
 from millstream.systems.files.source import Files
 from millstream.systems.generator.source import Generator
 from millstream.systems.memory.source import Memory

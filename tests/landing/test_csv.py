@@ -15,7 +15,7 @@ from tests.apps import app_of, rows, run
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.landing.decode import BLANK, NO_RECORD, csv_record, decoder
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.model.schema import Schema
 from millstream.systems.files.source import Files
 

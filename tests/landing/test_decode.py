@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 from millstream.errors import SchemaError
 from millstream.landing.decode import NO_RECORD, Format, decoded_schema, decoder
 from millstream.landing.decode.column import UNFIT, ways
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.model.record import PLAIN, RecordOptions
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
 

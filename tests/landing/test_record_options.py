@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from tests.faults import raises
 
 from millstream.landing.decode import BLANK, NO_RECORD, decoder
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.model.record import RecordOptions
 from millstream.model.schema import Schema
 

@@ -13,7 +13,7 @@ from tests.faults import raises
 from tests.learn.lessons import LESSONS
 
 import millstream as ms
-from millstream.declare import model_of
+from millstream.declare.dataset import model_of
 from millstream.lake.home import Home
 from millstream.learn.rows import learnt, scored_rows
 from millstream.learn.versions import versions_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.declare import ModelOptions
+    from millstream.declare.options import ModelOptions
     from millstream.testing import Script
 
 pytestmark = pytest.mark.spark

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
     from millstream.observe import Event
 
 LOST = "line is down"

@@ -14,7 +14,7 @@ from millstream.check import faults
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.loading import load
-from millstream.model.dataset import AvroOptions
+from millstream.model.codec import AvroOptions
 from millstream.settings.profile import read_profile
 from millstream.trial.batch import compare, run_batch
 

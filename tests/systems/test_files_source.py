@@ -16,7 +16,7 @@ from tests.faults import raises
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.landing.land import Landing
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.systems.files.source import Files
 
 if TYPE_CHECKING:

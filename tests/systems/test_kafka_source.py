@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.declare import SourceOptions
+    from millstream.declare.options import SourceOptions
     from millstream.lake.ledger import SourceEntry
     from millstream.observe import Event
     from millstream.testing.kafka import Broker, Topics

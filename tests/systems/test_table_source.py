@@ -15,7 +15,7 @@ from millstream.lake.home import Home
 from millstream.lake.log import Facts, commits, facts_of
 from millstream.lake.staging import Staged
 from millstream.landing.land import Landing, LandingSink
-from millstream.model.dataset import Followed
+from millstream.model.connector import Followed
 from millstream.model.schema import Schema
 from millstream.testing import Script
 from millstream.testing.script import NOON

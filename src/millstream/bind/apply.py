@@ -19,19 +19,12 @@ from millstream.bind.kind import (
 )
 from millstream.bind.run_keys import run_keys_of, with_run_keys
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
-from millstream.model.dataset import (
-    Alert,
-    BatchedSink,
-    Following,
-    Serve,
-    Source,
-    StoreSink,
-    Table,
-    View,
-)
+from millstream.model.connector import Following
+from millstream.model.dataset import Alert, Serve, Source, Table, View
 from millstream.model.duration import parse_duration, to_text
 from millstream.model.record import RecordOptions
 from millstream.model.schema import Schema
+from millstream.model.sink import BatchedSink, StoreSink
 from millstream.settings.profile import got, joined
 from millstream.settings.secret import expand, has_variable
 from millstream.spark.defaults import OWNED, is_on_command_line

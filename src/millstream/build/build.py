@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.build.refusal import raised, refused
-from millstream.declare import SqlFunction, described
+from millstream.declare.dataset import described
 from millstream.declare.notebook import place_of
+from millstream.declare.sql_function import SqlFunction
 from millstream.errors import Location, MillstreamError, fault, relative
 from millstream.model.dataset import Model, Source, View
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling

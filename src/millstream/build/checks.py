@@ -28,15 +28,8 @@ from millstream.errors import (
 from millstream.lake.enforce import stored_faults
 from millstream.lake.table import RESERVED, table_shape
 from millstream.landing.land import Landing
-from millstream.model.dataset import (
-    Alert,
-    DemandingSink,
-    NamingSink,
-    Serve,
-    Source,
-    StoreSink,
-    TypedSink,
-)
+from millstream.model.dataset import Alert, Serve, Source
+from millstream.model.sink import DemandingSink, NamingSink, StoreSink, TypedSink
 from millstream.plan.queries import event_time_of
 from millstream.serve.shape import GONE
 from millstream.spark.message import message_of

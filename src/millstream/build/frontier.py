@@ -15,7 +15,7 @@ from millstream.check.tables import stored_inputs
 from millstream.checkpoint import WAITING
 from millstream.lake.frontier import NOTHING_YET, Publication, least
 from millstream.lake.log import facts_of
-from millstream.model.dataset import Following, Source
+from millstream.model.connector import Following
 from millstream.plan.queries import event_time_of
 from millstream.spark.nodes import streams_of
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from millstream.checkpoint import CheckpointLog
     from millstream.lake.delta import FencedTable
     from millstream.lake.home import Home
-    from millstream.model.dataset import Followed, Serve, Table
+    from millstream.model.connector import Followed
+    from millstream.model.dataset import Serve, Source, Table
     from millstream.operators.build_context import Hold
 
 _MICROSECOND = timedelta(microseconds=1)

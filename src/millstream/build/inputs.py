@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from millstream.build.event_time import watermarked
 from millstream.lake.travel import read_snapshot
 from millstream.landing.land import Landing
-from millstream.model.dataset import Source, TableReading
+from millstream.model.connector import TableReading
+from millstream.model.dataset import Source
 from millstream.model.trigger import Trigger
 from millstream.operators.columns import quoted
 from millstream.spark.admission import ALL_FILES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from millstream.build.event_time import Orders
     from millstream.lake.home import Home
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
     from millstream.model.graph import Graph
 
 _DEFAULT = Trigger("default")

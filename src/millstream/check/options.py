@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import Location, MillstreamError, closest, fault
 from millstream.model.batch import BOUNDS, BatchBound
+from millstream.model.connector import BoundedReading
 from millstream.model.dataset import (
     LATE_POLICIES,
     MODES,
     ON_VIOLATION,
     SOURCE_PARTITIONS,
     Alert,
-    BoundedReading,
     Model,
     Serve,
     Source,

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
 from millstream.errors import MillstreamError, fault
-from millstream.model.dataset import (
-    NamedSink,
-    Serve,
-    ShownSink,
-    SparkSink,
-    StoreSink,
-    Table,
-)
+from millstream.model.dataset import Serve, Table
+from millstream.model.sink import NamedSink, ShownSink, SparkSink, StoreSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
-from millstream.model.dataset import Following, Placed, Receiving
+from millstream.model.connector import Following, Placed, Receiving
 from millstream.model.duration import parse_duration
 from millstream.model.schema import RESERVED_PREFIX, Schema, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from millstream.model.dataset import Connector, Source
+    from millstream.model.connector import Connector
+    from millstream.model.dataset import Source
     from millstream.model.graph import Graph
 
 

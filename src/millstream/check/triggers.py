@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
 from millstream.errors import fault
-from millstream.model.dataset import RowWise, Serve, Source, View
+from millstream.model.connector import RowWise
+from millstream.model.dataset import Serve, Source, View
 from millstream.model.record import PLAIN
 from millstream.model.trigger import Trigger
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from millstream.errors import MillstreamError
-    from millstream.model.dataset import Codec, Dataset
+    from millstream.model.codec import Codec
+    from millstream.model.dataset import Dataset
     from millstream.model.graph import Graph
 
 _CAN_BE_READ = {"realtime": "ms.Kafka", "continuous": "ms.Kafka or ms.Rate"}

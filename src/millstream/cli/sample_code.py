@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.check.names import is_name
 from millstream.cli.text import counted, grouped
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from millstream.errors import SchemaError
 from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
 
 DEFAULT_NAME = "event_time"
 """The column of an expression that has no name."""

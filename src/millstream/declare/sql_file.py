@@ -8,21 +8,11 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from millstream.declare import (
-    AlertOptions,
-    ServeOptions,
-    SourceOptions,
-    SqlFunction,
-    TableOptions,
-    built_alert,
-    built_serve,
-    built_table,
-    connected_source,
-    sql_inputs,
-    sql_tokens,
-)
+from millstream.declare.dataset import built_alert, built_serve, built_table, connected_source
 from millstream.declare.event_time import DEFAULT_NAME
 from millstream.declare.header import Header, HeaderOption, read_header
+from millstream.declare.options import AlertOptions, ServeOptions, SourceOptions, TableOptions
+from millstream.declare.sql_function import SqlFunction, sql_inputs, sql_tokens
 from millstream.errors import Location, MillstreamError, closest, fault, listed, relative
 from millstream.model.dataset import Alert, Expectations, Serve, Source, Table, View
 from millstream.model.duration import parse_duration

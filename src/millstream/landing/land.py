@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from millstream.lake.delta import Facts, FencedTable
-    from millstream.model.dataset import Followed, Source
+    from millstream.model.connector import Followed
+    from millstream.model.dataset import Source
 
     Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from millstream.declare import described, location_of_caller
+from millstream.declare.dataset import described
+from millstream.declare.function import location_of_caller
 from millstream.errors import Location, fault
 from millstream.learn.learner import PartialFit, Predictor, Task, as_label
 from millstream.learn.pickled import check_digest, read_model

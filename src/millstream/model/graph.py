@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from millstream.errors import Location
-    from millstream.model.dataset import Sink
     from millstream.model.destination import Destination
     from millstream.model.reaction import Reaction
+    from millstream.model.sink import Sink
 
 KEEP_VERSIONS = "7 days"
 """How long earlier versions can be read, if nothing else is declared."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.fault import column_fault, option_fault
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.errors import MillstreamError, fault
 from millstream.model.duration import parse_duration
 from millstream.operators.build_context import build_context

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.fault import option_fault
 
 if TYPE_CHECKING:

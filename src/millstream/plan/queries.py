@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import EventTime, Model, Serve, Source, SparkSink, Table, View
+from millstream.model.dataset import EventTime, Model, Serve, Source, Table, View
 from millstream.model.duration import parse_duration
+from millstream.model.sink import SparkSink
 
 if TYPE_CHECKING:
     from millstream.model.graph import Graph

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.declare import SqlFunction
+from millstream.declare.sql_function import SqlFunction
 from millstream.model.dataset import Source, View
 from millstream.model.duration import UNIX_EPOCH, parse_duration
 

@@ -16,7 +16,7 @@ from millstream.errors import CheckpointDamagedError
 from millstream.lake.backlog import backlog, rows_between, snapshot_backlog, snapshot_files
 from millstream.lake.log import commit_path
 from millstream.landing.inbox import Room
-from millstream.model.dataset import BoundedReading
+from millstream.model.connector import BoundedReading
 from millstream.run.pace import Pace
 from millstream.spark.admission import ALL_FILES, Admitted, as_spark_writes
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint import CheckpointLog
     from millstream.model.batch import BatchBound
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
     from millstream.spark.admission import Limit, Unit
 
 _FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 128 << 20}

@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.lineage import lineage
 
 from millstream.check.tables import stored_inputs
-from millstream.declare import SqlFunction
+from millstream.declare.sql_function import SqlFunction
 from millstream.model.dataset import Source, View
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from millstream.errors import CheckpointDamagedError
 from millstream.lake.frontier import NOTHING_YET, watermark_ms
 from millstream.lake.log import facts_of
 from millstream.landing.idle import Idle
-from millstream.model.dataset import Following, Source
+from millstream.model.connector import Following
 from millstream.model.duration import UNIX_EPOCH
 from millstream.run.query import StreamRun
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from millstream.build.event_time import Orders
     from millstream.lake.home import Home
     from millstream.landing.land import LandingSink
-    from millstream.model.dataset import EventTime
+    from millstream.model.dataset import EventTime, Source
     from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger
     from millstream.run.supervise import Supervised

@@ -23,16 +23,15 @@ from millstream.lake.table import open_table_sink
 from millstream.lake.unreadable import UnreadableFiles
 from millstream.landing.land import Landing, LandingSink
 from millstream.model.batch import BatchBound
-from millstream.model.dataset import (
+from millstream.model.connector import (
     Beginning,
     FileReading,
     Receiving,
     Registering,
-    Serve,
-    Source,
-    SparkSink,
     TableReading,
 )
+from millstream.model.dataset import Serve, Source
+from millstream.model.sink import SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.build_context import BuildOptions

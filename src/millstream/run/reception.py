@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from millstream.errors import InboxClosedError, MillstreamError, fault
-from millstream.model.dataset import Receiving
+from millstream.model.connector import Receiving
 from millstream.observe import Event
 
 if TYPE_CHECKING:

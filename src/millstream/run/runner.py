@@ -14,7 +14,8 @@ from millstream.errors import OvertakenError, fault, listed
 from millstream.lake.delta import facts_of
 from millstream.lake.trouble import Trouble, record_troubles
 from millstream.landing.inbox import Inbox
-from millstream.model.dataset import Receiving, Source
+from millstream.model.connector import Receiving
+from millstream.model.dataset import Source
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.alerts import Alerts

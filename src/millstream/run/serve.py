@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from millstream.checkpoint import CheckpointLog
-    from millstream.model.dataset import Serve, SparkSink
+    from millstream.model.dataset import Serve
+    from millstream.model.sink import SparkSink
     from millstream.model.trigger import Trigger
     from millstream.run.query import Launch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import fault
-from millstream.model.dataset import Tasks
+from millstream.model.connector import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

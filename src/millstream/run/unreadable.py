@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from millstream.checkpoint import CheckpointLog
     from millstream.lake.unreadable import UnreadableFiles
-    from millstream.model.dataset import FileReading
+    from millstream.model.connector import FileReading
     from millstream.run.supervise import Running
 
 _LOOK_EVERY_S = 1.0

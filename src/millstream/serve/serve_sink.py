@@ -23,7 +23,7 @@ from millstream.lake.log import Facts
 from millstream.lake.staged_batches import StagedBatches, read_parts
 from millstream.lake.staging import digest_without_writing, observe, stage
 from millstream.lake.table import has_double, keys_of
-from millstream.model.dataset import LogSink, ShownSink
+from millstream.model.sink import LogSink, ShownSink
 from millstream.serve.fence import Driver, check_against_checkpoint
 from millstream.serve.shape import GONE, Shape, columns_of
 from millstream.serve.sink import WritableSink

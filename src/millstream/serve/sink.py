@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from millstream.model.dataset import StoreSink
+from millstream.model.sink import StoreSink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

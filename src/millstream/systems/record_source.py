@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from millstream.errors import SchemaError, closest, fault, listed
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.model.record import RecordOptions
 from millstream.model.schema import Schema
 from millstream.model.time_format import EPOCHS, ISO, LETTERS, formats_fault

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, fault, listed
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.model.record import PLAIN
 from millstream.model.schema import Atom, Field, Schema
 from millstream.model.time_format import ISO

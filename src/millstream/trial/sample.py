@@ -20,7 +20,8 @@ from millstream.landing.decode import BLANK, NO_RECORD
 from millstream.landing.land import Landing
 from millstream.landing.landed import landed_rows
 from millstream.landing.verdict import Moment
-from millstream.model.dataset import VERDICTS, Receiving, Sampled
+from millstream.model.connector import Receiving, Sampled
+from millstream.model.dataset import VERDICTS
 from millstream.operators.columns import quoted
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from millstream.errors import closest, fault, listed
 from millstream.lake.frontier import frontier_of, frontier_to_reach, moment, watermark_ms
 from millstream.lake.lease import holder_of
 from millstream.lake.log import commits, facts_of
-from millstream.model.dataset import Following, Serve, Source, Table, View
+from millstream.model.connector import Following
+from millstream.model.dataset import Serve, Source, Table, View
 from millstream.model.duration import UNIX_EPOCH, parse_duration
 from millstream.plan.windows import windows_of
 from millstream.views.status import StandingView

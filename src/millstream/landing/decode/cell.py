@@ -15,7 +15,7 @@ from millstream.model.schema import Atom, Decimal, Field, Type, schema_fault, ty
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from millstream.model.dataset import CsvOptions
+    from millstream.model.codec import CsvOptions
 
 _INT = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBERS = (Atom.TINYINT, Atom.SMALLINT, Atom.INT, Atom.BIGINT, Atom.FLOAT, Atom.DOUBLE)

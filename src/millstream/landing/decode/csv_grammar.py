@@ -11,7 +11,7 @@ from millstream.model.schema import schema_fault
 if TYPE_CHECKING:
     import _csv
 
-    from millstream.model.dataset import CsvOptions
+    from millstream.model.codec import CsvOptions
 
 
 class Grammar:

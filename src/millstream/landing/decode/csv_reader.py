@@ -15,7 +15,7 @@ from millstream.landing.decode.csv_grammar import Grammar
 from millstream.landing.decode.fault import leaf_fault, shown
 from millstream.landing.decode.lenient import INTEGERS, bent_text
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.model.schema import Atom
 
 if TYPE_CHECKING:

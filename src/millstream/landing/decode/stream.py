@@ -18,7 +18,7 @@ from millstream.landing.decode.pattern_reader import PatternReader
 from millstream.landing.decode.reader import TextReader
 from millstream.landing.decode.time_column import TimeColumn
 from millstream.model.avro import AvroSchemas
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 from millstream.model.line_pattern import LinePattern
 from millstream.model.record import PLAIN, RecordOptions
 

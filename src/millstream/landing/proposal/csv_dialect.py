@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.landing.decode.csv_grammar import Grammar
 from millstream.landing.proposal.column_type import common_type, typed
-from millstream.model.dataset import CsvOptions
+from millstream.model.codec import CsvOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ from millstream.model.schema import Schema, type_ddl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from millstream.model.dataset import CsvOptions
+    from millstream.model.codec import CsvOptions
 
     Files = Sequence[Sequence[str]]
 

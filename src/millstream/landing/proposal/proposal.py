@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from millstream.model.dataset import CsvOptions
+    from millstream.model.codec import CsvOptions
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.errors import fault
 from millstream.operators.event_time import length_us
 from millstream.operators.fault import option_fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.patterns.program import check_absence, check_order, skip_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.errors import Location, MillstreamError, fault
 from millstream.model.duration import parse_duration
 from millstream.operators.patterns.refusal import pattern_fault

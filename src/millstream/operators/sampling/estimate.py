@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.fault import option_fault
 from millstream.operators.sampling.chance import WEIGHT
 

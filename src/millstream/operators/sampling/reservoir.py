@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.fault import column_fault, option_fault
 from millstream.operators.sampling.chance import WEIGHT, chance, check_amount, check_sample
 

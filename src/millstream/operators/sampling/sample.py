@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.operators.fault import option_fault
 from millstream.operators.sampling.chance import WEIGHT, chance, check_amount, check_sample
 

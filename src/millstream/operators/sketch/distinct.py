@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from millstream.declare import location_of_caller
+from millstream.declare.function import location_of_caller
 from millstream.model.sketch import DEVIATIONS, distinct_sql
 from millstream.operators.sketch.column import as_column, check_error, with_estimates
 

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, cast
 
-from millstream.declare import described, location_of, location_of_caller
+from millstream.declare.dataset import described
+from millstream.declare.function import location_of, location_of_caller
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.settings.secret import revealed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from millstream.errors import fault
-from millstream.model.dataset import Codec, CsvOptions
+from millstream.model.codec import Codec, CsvOptions
 from millstream.model.record import RecordOptions
 from millstream.model.schema import Schema
 from millstream.settings.secret import revealed

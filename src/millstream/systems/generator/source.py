@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
 from millstream.systems.rate.source import (
     begin_earlier,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import Location, MillstreamError
     from millstream.model.avro import AvroSchema
-    from millstream.model.dataset import AvroOptions
+    from millstream.model.codec import AvroOptions
     from millstream.model.record import RecordOptions
 
 _GREATEST_ID = 2**32 - 1

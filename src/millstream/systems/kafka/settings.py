@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from millstream.errors import fault
-from millstream.model.dataset import AvroOptions, Codec, CsvOptions
+from millstream.model.codec import AvroOptions, Codec, CsvOptions
 from millstream.model.record import RecordOptions
 from millstream.serve.option import as_names
 from millstream.settings.secret import parts_of, revealed

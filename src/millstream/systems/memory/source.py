@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.model.record import RecordOptions
 from millstream.systems.record_source import FORMATS, format_fault, record_faults
 

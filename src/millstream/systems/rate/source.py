@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from millstream.checkpoint.checksum import write_sealed
 from millstream.errors import fault
-from millstream.model.dataset import Codec
+from millstream.model.codec import Codec
 from millstream.model.duration import to_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from millstream.lake.durable import write_durably
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import QUARANTINE, Home
 from millstream.lake.log import commit_checksum, facts_of, versions
-from millstream.model.dataset import Codec, Followed
+from millstream.model.codec import Codec
+from millstream.model.connector import Followed
 from millstream.model.schema import RESERVED_PREFIX, Schema
 from millstream.settings.secret import revealed
 

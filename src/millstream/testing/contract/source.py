@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.model.dataset import Connector
+    from millstream.model.connector import Connector
 
 _SOURCE = "records"
 _NOT_FOR_LANDINGS = ("quarantine_commit", *OF_STORES)
