@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
@@ -35,6 +36,7 @@ from millstream.errors import (
     relative,
 )
 from millstream.model.graph import KEEP_VERSIONS, Graph
+from millstream.model.query_options import QueryOptions
 from millstream.model.reaction import Reaction
 from millstream.serve.lookup import Lookups
 from millstream.settings import Setting, resolve_home, resolve_master
@@ -100,7 +102,7 @@ class App:
         notify: Destination | Sequence[Destination] = (),
         keep_versions: str | None = None,
     ) -> None:
-        self.name, self._trigger, self._batch = name, trigger, batch
+        self.name, self._options = name, QueryOptions(trigger=trigger, batch=batch)
         self._notify = tuple(notify) if isinstance(notify, list | tuple) else (notify,)
         self._reactions: dict[str, Reaction] = {}
         self.at = location_of_caller()
@@ -420,12 +422,10 @@ class App:
         return Graph(
             self.name,
             bound.declared,
-            self._trigger,
-            self._batch,
+            replace(self._options, keep_versions=self._kept_versions.value),
             reactions=tuple(self._reactions.values()),
             notify=self._notify,
             at=self.at,
-            keep_versions=self._kept_versions.value,
         )
 
     @property

@@ -357,8 +357,8 @@ trigger = "30 seconds"
     orders, paid = result.declared
     assert result.faults == ()
     assert isinstance(orders, Source)
-    assert (orders.live, orders.trigger, orders.connector) == (True, "realtime", IN_CODE)
-    assert paid == replace(table("paid", "orders"), trigger="30 seconds")
+    assert (orders.live, orders.options.trigger, orders.connector) == (True, "realtime", IN_CODE)
+    assert paid == table("paid", "orders", trigger="30 seconds")
 
 
 def test_a_source_may_be_bound_elsewhere_and_run_otherwise_at_once() -> None:
@@ -367,7 +367,7 @@ def test_a_source_may_be_bound_elsewhere_and_run_otherwise_at_once() -> None:
     )
 
     assert isinstance(orders.connector, Kafka)
-    assert (orders.connector.topic, orders.trigger) == ("o", "5 seconds")
+    assert (orders.connector.topic, orders.options.trigger) == ("o", "5 seconds")
 
 
 @pytest.mark.parametrize(

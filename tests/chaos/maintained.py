@@ -63,7 +63,8 @@ _MOST_WAITING = 3
 
 def shop() -> Graph:
     """Declare the shop, of which no version is kept longer than readers need it."""
-    return replace(load(APP).graph, keep_versions="0 seconds")
+    graph = load(APP).graph
+    return replace(graph, options=replace(graph.options, keep_versions="0 seconds"))
 
 
 def reader(home: Path) -> Graph:

@@ -118,7 +118,11 @@ def test_a_function_is_served_under_its_name_and_stays_as_it_is() -> None:
 
     [declared] = app.graph.serves
     assert (declared.name, declared.reads) == ("out", ("orders",))
-    assert (declared.to, declared.mode, declared.trigger) == ((ms.Console(),), "append", "1 minute")
+    assert (declared.to, declared.mode, declared.options.trigger) == (
+        (ms.Console(),),
+        "append",
+        "1 minute",
+    )
     assert out is declared.build
 
 

@@ -84,7 +84,7 @@ def test_a_table_says_all_that_a_table_in_python_says() -> None:
     assert table.expect == Expectations(
         {"price: is positive": "price > 0", "item is known": "item IN ('a', 'b')"}, "drop"
     )
-    assert (table.evolve, table.trigger) == (True, "5 seconds")
+    assert (table.evolve, table.options.trigger) == (True, "5 seconds")
 
 
 def test_a_table_without_a_mode_appends() -> None:
@@ -428,7 +428,7 @@ def test_an_answer_is_served_and_an_alert_is_sent_as_in_python() -> None:
     dear, events = (app.graph.datasets[name] for name in ("dear", "events"))
     assert isinstance(dear, Alert)
     assert isinstance(events, Alert)
-    assert (sold.name, sold.reads, sold.mode, sold.trigger) == (
+    assert (sold.name, sold.reads, sold.mode, sold.options.trigger) == (
         "sold",
         ("orders",),
         "update",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.bind.apply import section_of
 from millstream.bind.kind import keys_of, kinds, name_of
-from millstream.bind.run_keys import LIVE, TRIGGER, run_keys_of
+from millstream.bind.run_keys import LIVE, TRIGGER
 from millstream.errors import relative
 from millstream.model.dataset import Alert, Serve, Source, View
 from millstream.model.duration import to_text
@@ -98,8 +98,7 @@ def _source(source: Source, section: Mapping[str, ProfileEntry]) -> dict[str, Se
 def _run_keys(
     section: str, dataset: Source | Table | Serve, entries: Mapping[str, ProfileEntry]
 ) -> dict[str, Setting]:
-    keys = [key for key in run_keys_of(section) if key in (LIVE, TRIGGER)]
-    values = {key: getattr(dataset, key) for key in keys}
+    values = {LIVE: dataset.live, TRIGGER: dataset.options.trigger}
     origins = {key: entry.origin for key, entry in entries.items()}
     return {
         f"{section}.{dataset.name}.{key}": Setting(

@@ -11,6 +11,7 @@ from millstream.model import objective
 from millstream.model.batch import BOUNDS, BatchBound
 from millstream.model.dataset import Source
 from millstream.model.duration import parse_duration
+from millstream.model.query_options import NAMES
 from millstream.model.trigger import TRIGGERS, Trigger
 from millstream.settings.profile import got
 
@@ -79,6 +80,8 @@ def with_run_keys(
             faults.append(
                 fault("VALUE_REFUSED", at=entry.at, key=where, got=found, expected=EXPECTED[key])
             )
+    options = {name: values.pop(name) for name in [*values] if name in NAMES}
+    values["options"] = replace(dataset.options, **options)
     return replace(dataset, **values), {p: e for p, e in left.items() if p}, faults
 
 

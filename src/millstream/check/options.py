@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from millstream.model.graph import Graph
-
-
-_KEPT = ("keep", "keep_quarantined", "keep_versions")
+    from millstream.model.query_options import QueryOptions
 
 
 def _whole_seconds(text: str) -> timedelta:
@@ -101,21 +100,21 @@ def unused_partitions(graph: Graph) -> Iterator[MillstreamError]:
 
 def refused_durations(graph: Graph) -> Iterator[MillstreamError]:
     """Lengths of time that cannot be read."""
-    of_app = {"trigger": graph.trigger, "batch": graph.batch, "keep_versions": graph.keep_versions}
-    yield from _refused(graph.app, of_app, None)
+    yield from _refused(graph.app, _times(graph.options), None)
     for dataset in graph.declared:
-        options: dict[str, str | None] = {}
-        if not isinstance(dataset, View):
-            options |= {"trigger": dataset.trigger, "batch": dataset.batch}
+        options = _times(dataset.options)
         if isinstance(dataset, Source):
             times = {"watermark": dataset.watermark, "future": dataset.future}
             options |= {**times, "idle": dataset.idle}
-        options |= {option: getattr(dataset, option, None) for option in _KEPT}
         if isinstance(dataset, Alert):
             options |= {"cooldown": dataset.cooldown, "retry_for": dataset.retry_for}
         if isinstance(dataset, Model):
             options |= {"every": dataset.every}
         yield from _refused(dataset.name, options, dataset.at)
+
+
+def _times(options: QueryOptions) -> dict[str, str | None]:
+    return {name: value for name, value in asdict(options).items() if name not in OBJECTIVES}
 
 
 def refused_windows(graph: Graph) -> Iterator[MillstreamError]:
@@ -151,8 +150,8 @@ def uncounted_rows(graph: Graph) -> Iterator[MillstreamError]:
 def refused_objectives(graph: Graph) -> Iterator[MillstreamError]:
     """Objectives that cannot be read."""
     for dataset in graph.declared:
-        for option in OBJECTIVES if not isinstance(dataset, View) else ():
-            value = getattr(dataset, option)
+        for option in OBJECTIVES:
+            value = getattr(dataset.options, option)
             if value is not None and not is_objective(option, value):
                 yield fault(
                     "OBJECTIVE_REFUSED",

@@ -30,7 +30,7 @@ from millstream.model.dataset import (
     View,
 )
 from millstream.model.destination import Destination
-from millstream.model.objective import OBJECTIVES
+from millstream.model.query_options import NAMES, QueryOptions
 from millstream.model.sink import Sink
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def connected_source(
             instead='give event_time="…", or one name with its expression, {"at": "…"}',
         ) from None
     changed |= {"event_time": column, "event_time_from": expression}
-    return Source(name=name, connector=connector, at=at, **{**options, **changed})
+    changed |= {"options": QueryOptions.among(options)}
+    own = {option: value for option, value in options.items() if option not in NAMES}
+    return Source(name=name, connector=connector, at=at, **{**own, **changed})
 
 
 def table_of(function: Callable[..., object], options: TableOptions) -> Table:
@@ -131,9 +133,7 @@ def built_serve(
         at,
         sinks,
         mode=options.get("mode"),
-        trigger=options.get("trigger"),
-        batch=options.get("batch"),
-        **_objectives(options),
+        options=QueryOptions.among(options),
     )
 
 
@@ -173,15 +173,11 @@ def built_alert(
         build,
         at,
         key=_names(options.get("key", ())),
-        trigger=options.get("trigger"),
-        batch=options.get("batch"),
         to=destinations,
         cooldown=options.get("cooldown"),
         event_time=options.get("event_time"),
         retry_for=options.get("retry_for", "1 day"),
-        **_objectives(options),
-        keep=options.get("keep"),
-        keep_versions=options.get("keep_versions"),
+        options=QueryOptions.among(options),
     )
 
 
@@ -201,11 +197,7 @@ def model_of(function: Callable[..., object], options: ModelOptions) -> Model:
         at,
         key=_names(options.get("key", ())),
         partition_by=("_kind",),
-        trigger=options.get("trigger"),
-        batch=options.get("batch"),
-        **_objectives(options),
-        keep_quarantined=options.get("keep_quarantined"),
-        keep_versions=options.get("keep_versions"),
+        options=QueryOptions.among(options),
         learner=_learner(options.get("learner"), name, at),
         label=options.get("label"),
         features=_names(options.get("features", ())),
@@ -284,16 +276,8 @@ def built_table(
             dict(options.get("expect", {})), options.get("on_violation", "quarantine")
         ),
         evolve=options.get("evolve", False),
-        trigger=options.get("trigger"),
-        batch=options.get("batch"),
-        **_objectives(options),
-        keep_quarantined=options.get("keep_quarantined"),
-        keep_versions=options.get("keep_versions"),
+        options=QueryOptions.among(options),
     )
-
-
-def _objectives(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in OBJECTIVES if name in options}
 
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from millstream.model.sink import Sink
 
 
-class SourceOptions(TypedDict, total=False):
+class RunningOptions(TypedDict, total=False):
+    """The options of every dataset but views."""
+
+    trigger: str
+    batch: str
+    freshness: str
+    behind: str
+    failed_rows: str
+
+
+class SourceOptions(RunningOptions, total=False):
     """The options of a source, besides its connector."""
 
     name: str
@@ -28,11 +38,6 @@ class SourceOptions(TypedDict, total=False):
     partition_by: Literal["day"]
     expect: Mapping[str, str]
     evolve: bool
-    trigger: str
-    batch: str
-    freshness: str
-    behind: str
-    failed_rows: str
     keep: str
     keep_versions: str
 
@@ -43,7 +48,7 @@ class ViewOptions(TypedDict, total=False):
     name: str
 
 
-class TableOptions(TypedDict, total=False):
+class TableOptions(RunningOptions, total=False):
     """The options of a table, besides its query."""
 
     name: str
@@ -53,29 +58,19 @@ class TableOptions(TypedDict, total=False):
     expect: Mapping[str, str]
     on_violation: OnViolation
     evolve: bool
-    trigger: str
-    batch: str
-    freshness: str
-    behind: str
-    failed_rows: str
     keep_quarantined: str
     keep_versions: str
 
 
-class ServeOptions(TypedDict, total=False):
+class ServeOptions(RunningOptions, total=False):
     """The options of a served answer, besides its query."""
 
     to: Required[Sink | Sequence[Sink]]
     name: str
     mode: Mode
-    trigger: str
-    batch: str
-    freshness: str
-    behind: str
-    failed_rows: str
 
 
-class AlertOptions(TypedDict, total=False):
+class AlertOptions(RunningOptions, total=False):
     """The options of an alert, besides its query."""
 
     to: Required[Destination | Sequence[Destination]]
@@ -84,16 +79,11 @@ class AlertOptions(TypedDict, total=False):
     cooldown: str
     event_time: str
     retry_for: str
-    trigger: str
-    batch: str
-    freshness: str
-    behind: str
-    failed_rows: str
     keep: str
     keep_versions: str
 
 
-class ModelOptions(TypedDict, total=False):
+class ModelOptions(RunningOptions, total=False):
     """The options of a model, besides the rows that it learns from."""
 
     learner: Required[Any]
@@ -107,10 +97,5 @@ class ModelOptions(TypedDict, total=False):
     classes: Sequence[Any]
     event_time: str
     name: str
-    trigger: str
-    batch: str
-    freshness: str
-    behind: str
-    failed_rows: str
     keep_quarantined: str
     keep_versions: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from millstream.model.query_options import UNDECLARED, QueryOptions
 from millstream.model.sink import BatchedSink, Sink
 
 if TYPE_CHECKING:
@@ -62,19 +63,7 @@ class Source:
     """`day`: the rows of each day of the event time have files of their own."""
     expect: Expectations = Expectations()
     evolve: bool = False
-    trigger: str | None = None
-    batch: str | None = None
-    """How much a batch reads: what takes so long, or so many rows."""
-    freshness: str | None = None
-    """How long ago its last batch may be."""
-    behind: str | None = None
-    """How many rows it may have left to read."""
-    failed_rows: str | None = None
-    """Which share of its rows may break a rule or be malformed."""
-    keep: str | None = None
-    """How long landed rows are kept after they arrived; None: for ever."""
-    keep_versions: str | None = None
-    """How long earlier versions of the table can be read; None: as the app says."""
+    options: QueryOptions = UNDECLARED
     bound_at: Location | None = None
     """Where a profile says that it comes from elsewhere than in the code."""
 
@@ -95,6 +84,7 @@ class View:
 
     kind: ClassVar = "view"
     live: ClassVar = False
+    options: ClassVar = UNDECLARED
     is_changing: ClassVar = False
 
     name: str
@@ -119,19 +109,7 @@ class Table:
     partition_by: tuple[str, ...] = ()
     expect: Expectations = Expectations()
     evolve: bool = False
-    trigger: str | None = None
-    batch: str | None = None
-    """How much a batch reads: what takes so long, or so many rows."""
-    freshness: str | None = None
-    """How long ago its last batch may be."""
-    behind: str | None = None
-    """How many rows it may have left to read."""
-    failed_rows: str | None = None
-    """Which share of its rows may break a rule or be malformed."""
-    keep_quarantined: str | None = None
-    """How long the rows of its quarantine are kept; None: for ever."""
-    keep_versions: str | None = None
-    """How long earlier versions of the table can be read; None: as the app says."""
+    options: QueryOptions = UNDECLARED
 
     @property
     def is_changing(self) -> bool:
@@ -152,8 +130,6 @@ class Alert(Table):
     """The column that the cooldown is measured by; `window.end` is a field of one."""
     retry_for: str = "1 day"
     """How long a delivery that fails is retried before the notice is dead."""
-    keep: str | None = None
-    """How long the rows of its outbox are kept; None: for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +180,7 @@ class Serve:
     at: Location
     to: tuple[Sink, ...]
     mode: str | None = None
-    trigger: str | None = None
-    batch: str | None = None
-    """How much a batch reads: what takes so long, or so many rows."""
-    freshness: str | None = None
-    """How long ago its last batch may be."""
-    behind: str | None = None
-    """How many rows it may have left to read."""
-    failed_rows: str | None = None
-    """Which share of its rows may break a rule or be malformed."""
+    options: QueryOptions = UNDECLARED
 
     def sinks_in(self, trigger: Trigger) -> tuple[Sink, ...]:
         """The sinks as they are written to: Spark itself writes only where nothing else can."""

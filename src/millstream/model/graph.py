@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.errors import closest, fault, listed
 from millstream.model.batch import DEFAULT_BOUND
 from millstream.model.dataset import Alert, Dataset, Model, Serve, Source, Table, View
+from millstream.model.query_options import UNDECLARED, QueryOptions
 from millstream.model.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -32,18 +33,14 @@ class Graph:
 
     app: str
     declared: tuple[Dataset, ...]
-    trigger: str | None = None
+    options: QueryOptions = UNDECLARED
     """Of all datasets that say nothing of their own."""
-    batch: str | None = None
-    """How much a batch reads, of all datasets that say nothing of their own."""
     reactions: tuple[Reaction, ...] = ()
     """Functions that are called when something happens to the app."""
     notify: tuple[Destination, ...] = ()
     """Where it is reported that objectives are not met."""
     at: Location | None = None
     """Where the app is declared."""
-    keep_versions: str = KEEP_VERSIONS
-    """The same: how long earlier versions of tables can be read."""
 
     @property
     def datasets(self) -> Mapping[str, Dataset]:
@@ -112,11 +109,16 @@ class Graph:
 
     def trigger_of(self, dataset: Source | Table | Serve) -> str:
         """The trigger of a dataset: its own, else the app's."""
-        return dataset.trigger or self.trigger or "default"
+        return dataset.options.trigger or self.options.trigger or "default"
 
     def batch_of(self, dataset: Source | Table | Serve) -> str:
         """How much a batch of a dataset reads: its own bound, else the app's."""
-        return dataset.batch or self.batch or DEFAULT_BOUND
+        return dataset.options.batch or self.options.batch or DEFAULT_BOUND
+
+    def keep_versions_of(self, dataset: Dataset | None) -> str:
+        """How long earlier versions of a dataset's table can be read: its own, else the app's."""
+        own = dataset.options.keep_versions if dataset else None
+        return own or self.options.keep_versions or KEEP_VERSIONS
 
     def guarantee_of(self, serve: Serve | Alert) -> str | None:
         """How often rows of a served answer arrive; None while its trigger cannot be read."""
@@ -145,9 +147,11 @@ class Graph:
     def with_trigger(self, trigger: str) -> Graph:
         """The same with one trigger for everything, whatever the datasets say."""
         declared = (
-            d if isinstance(d, View) else replace(d, trigger=trigger) for d in self.declared
+            d if isinstance(d, View) else replace(d, options=replace(d.options, trigger=trigger))
+            for d in self.declared
         )
-        return replace(self, declared=tuple(declared), trigger=trigger)
+        options = replace(self.options, trigger=trigger)
+        return replace(self, declared=tuple(declared), options=options)
 
     def upstream(self, name: str, steps: int | None = None) -> frozenset[str]:
         """Everything `name` is made from, declared or not, directly or in so many steps."""

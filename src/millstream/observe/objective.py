@@ -36,22 +36,22 @@ def breaches(
     dataset: Source | Table | Serve, measure: Measure, history: History, now: datetime
 ) -> Iterator[Breach]:
     """Judge a dataset; one that has had no batch yet meets every objective."""
-    name, last = dataset.name, measure.last
+    name, options, last = dataset.name, dataset.options, measure.last
     if last is None:
         return
-    if dataset.freshness is not None:
-        limit = parse_duration(dataset.freshness)
+    if options.freshness is not None:
+        limit = parse_duration(options.freshness)
         if (age := now - last.at) > limit:
-            why = f"its last batch was {length(age)} ago, and freshness={dataset.freshness!r}"
+            why = f"its last batch was {length(age)} ago, and freshness={options.freshness!r}"
             yield Breach(name, "stale", why, last.at + limit)
     rows = measure.behind_rows or 0
-    if dataset.behind is not None and rows > parse_rows(dataset.behind):
-        yield Breach(name, "behind", f"it has {rows:,} rows to read, and behind={dataset.behind!r}")
-    if dataset.failed_rows is not None:
+    if options.behind is not None and rows > parse_rows(options.behind):
+        yield Breach(name, "behind", f"it has {rows:,} rows to read, and behind={options.behind!r}")
+    if options.failed_rows is not None:
         share = failed_share(history, name, now)
-        if share is not None and share > parse_share(dataset.failed_rows):
+        if share is not None and share > parse_share(options.failed_rows):
             why = f"{share:.2%} of its rows failed in the last minutes"
-            yield Breach(name, "failed_rows", f"{why}, and failed_rows={dataset.failed_rows!r}")
+            yield Breach(name, "failed_rows", f"{why}, and failed_rows={options.failed_rows!r}")
 
 
 def length(time: timedelta) -> str:

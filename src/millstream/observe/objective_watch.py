@@ -35,7 +35,7 @@ class ObjectiveWatch:
             dataset
             for dataset in graph.declared
             if isinstance(dataset, Source | Table | Serve)
-            and any(getattr(dataset, objective) for objective in OBJECTIVES)
+            and any(getattr(dataset.options, objective) for objective in OBJECTIVES)
         )
         self._open = self._open_ones() if self._datasets else set()
         self._met_since: dict[tuple[str, str], datetime] = {}

@@ -48,8 +48,9 @@ from millstream.lake.maintenance import (
     record_maintained,
 )
 from millstream.lake.stored import stored_files
-from millstream.model.dataset import Alert, Source, Table
+from millstream.model.dataset import Table
 from millstream.model.duration import parse_duration
+from millstream.model.query_options import UNDECLARED
 from millstream.run.backup import take_snapshot
 from millstream.run.query import StreamRun
 from millstream.run.readers import readers_of
@@ -217,13 +218,9 @@ class Upkeep:
     def retention(self, name: str) -> Retention:
         """Return how much of the past of a table is kept, as it is declared."""
         dataset = self._graph.datasets.get(name.removesuffix(QUARANTINE))
-        kept = getattr(dataset, "keep_versions", None) or self._graph.keep_versions
-        rows = None
-        match dataset:
-            case Source() | Alert() if not name.endswith(QUARANTINE):
-                rows = dataset.keep
-            case Table() if name.endswith(QUARANTINE):
-                rows = dataset.keep_quarantined
+        options = dataset.options if dataset else UNDECLARED
+        rows = options.keep_quarantined if name.endswith(QUARANTINE) else options.keep
+        kept = self._graph.keep_versions_of(dataset)
         return Retention(parse_duration(kept), parse_duration(rows) if rows else None)
 
     def _table(self, name: str) -> FencedTable:

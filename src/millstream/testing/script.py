@@ -13,6 +13,7 @@ from millstream.lake.lease import Lease
 from millstream.model.dataset import VERDICTS, Source
 from millstream.model.duration import parse_duration
 from millstream.model.graph import Graph
+from millstream.model.query_options import QueryOptions
 from millstream.model.trigger import Trigger
 from millstream.plan import plan_fenced
 from millstream.run.opening import RunnerOptions
@@ -362,7 +363,7 @@ class Script:
         return Graph(
             graph.app,
             tuple(Arrivals.instead_of(d) if isinstance(d, Source) else d for d in graph.declared),
-            keep_versions=graph.keep_versions,
+            QueryOptions(keep_versions=graph.options.keep_versions),
         )
 
 

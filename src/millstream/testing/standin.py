@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.check.tables import stored_inputs
 from millstream.model.dataset import Alert, Serve, Table
 from millstream.model.graph import Graph
+from millstream.model.query_options import QueryOptions
 from millstream.serve.option import as_names
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def without_sinks(graph: Graph) -> Graph:
     """
     kept = (_kept(graph, dataset) for dataset in graph.declared)
     whole = tuple(dataset for dataset in kept if dataset is not None)
-    return Graph(graph.app, whole, keep_versions=graph.keep_versions)
+    return Graph(graph.app, whole, QueryOptions(keep_versions=graph.options.keep_versions))
 
 
 def _kept(graph: Graph, dataset: Dataset) -> Dataset | None:

@@ -80,7 +80,7 @@ class DeclaredView:
         source = dataset if isinstance(dataset, Source) else None
         table = dataset if isinstance(dataset, Table) else None
         return DeclaredView(
-            dataset.trigger,
+            dataset.options.trigger,
             event_time=source.event_time if source else None,
             event_time_from=source.event_time_from if source else None,
             watermark=source.watermark if source else None,

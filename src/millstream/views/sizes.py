@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.lake.home import QUARANTINE
 from millstream.lake.maintenance import read_maintained, sizes_of
 from millstream.model.graph import KEEP_VERSIONS
+from millstream.model.query_options import UNDECLARED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -132,9 +133,10 @@ def _kept(name: str, graph: Graph | None) -> tuple[str | None, str | None]:
     if graph is None:
         return None, None
     dataset = graph.datasets.get(name.removesuffix(QUARANTINE))
-    option = "keep_quarantined" if name.endswith(QUARANTINE) else "keep"
-    keep_versions = getattr(dataset, "keep_versions", None) or graph.keep_versions
-    return getattr(dataset, option, None), keep_versions
+    keep_versions = graph.keep_versions_of(dataset)
+    options = dataset.options if dataset else UNDECLARED
+    keep = options.keep_quarantined if name.endswith(QUARANTINE) else options.keep
+    return keep, keep_versions
 
 
 def _reader(done: Maintained, home: Home) -> str | None:
