@@ -26,9 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.lake.compaction import SIZES, compact, plan
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
+from millstream.lake.log import Facts
 from millstream.sql.duckdb_query import DuckDBEngine
 from millstream.sql.limits import Limits
 

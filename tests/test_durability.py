@@ -32,14 +32,14 @@ from millstream.checkpoint import CheckpointLog
 from millstream.checkpoint.checksum import read_seal, write_sealed
 from millstream.lake.change_log import ChangeLog
 from millstream.lake.compaction import FileSizes, compact_all
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.durable import sync_folder
 from millstream.lake.files import DataFile
 from millstream.lake.history import cut
 from millstream.lake.home import Home
 from millstream.lake.key_index import KeyIndex
 from millstream.lake.lease import Lease
-from millstream.lake.log import commit_path, files_added
+from millstream.lake.log import Facts, commit_path, files_added
 from millstream.lake.rows import read_rows
 from millstream.lake.staged_batches import StagedBatches, read_parts
 from millstream.lake.staging import Staged
@@ -205,7 +205,7 @@ def test_the_files_of_a_batch_are_on_disk_before_its_commit_and_that_before_it_i
     target = table_in(tmp_path / "t", epoch=1)
     staged = files(tmp_path / "s", [("a", 1)])
     disk.events.clear()
-    monkeypatch.setattr(target, "_write", disk.commit(target._write))
+    monkeypatch.setattr(target._log, "write", disk.commit(target._log.write))
 
     getattr(target, act)(staged, Facts("q", batch=0))
 
@@ -226,7 +226,7 @@ def test_a_compacted_file_is_on_disk_before_its_commit_and_a_cut_before_files_ar
         target.append(files(tmp_path / "s", [("a", batch)]), Facts("q", batch=batch))
     (tmp_path / "m").mkdir()
     disk.events.clear()
-    monkeypatch.setattr(target, "_write", disk.commit(target._write))
+    monkeypatch.setattr(target._log, "write", disk.commit(target._log.write))
 
     compact_all(target, tmp_path / "m", FileSizes(together=12))
 

@@ -8,10 +8,10 @@ from typing import Any
 from tests.graphs import AT, serve, source, table
 
 from millstream.errors import fault
-from millstream.lake.delta import Facts
 from millstream.lake.frontier import NOTHING_YET
 from millstream.lake.home import Home
 from millstream.lake.ledger import Ledger, SourceEntry
+from millstream.lake.log import Facts
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.plan import Query

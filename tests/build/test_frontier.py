@@ -95,7 +95,7 @@ def told(
     held = options.pop("held", ())
     sources = [source(n, event_time="at", watermark="2 minutes", live=live) for n in read]
     graph = graph_of(*sources, table("t", *read, mode=mode))
-    ids = {str(inputs[n]._table.metadata().id): version for n, version in read.items()}
+    ids = {str(inputs[n].snapshot().metadata().id): version for n, version in read.items()}
     [answer] = graph.tables
     log: Any = Log(ids, **options)
     frame: Any = TAGGED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from millstream.lake.delta import EPOCH, FACTS, Facts
+from millstream.lake.log import EPOCH, FACTS, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.chaos.count import held_back
-from tests.chaos.fault import (
-    AtCall,
-    AtMoment,
-    AtPoint,
-    JvmKilled,
-    Overtaken,
-    WorkersKilled,
-)
+from tests.chaos.fault import AtCall, AtMoment, AtPoint, JvmKilled, Overtaken, WorkersKilled
 from tests.chaos.process import process_of
 
 if TYPE_CHECKING:

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from tests.chaos import (
-    Clock,
-    Findings,
-    Folder,
-    Oracle,
-    Report,
-    Span,
-    __main__ as program,
-    schedule,
-)
+from tests.chaos import Clock, Findings, Folder, Oracle, Report, Span, __main__ as program, schedule
 from tests.chaos.fault import AtCall, AtPoint
 from tests.chaos.poll import Poller
 from tests.chaos.report import Outcome, TrialReport
@@ -25,8 +16,9 @@ from tests.chaos.table import to_markdown
 from tests.harness import HarnessError
 
 from millstream.lake.compaction import compact
-from millstream.lake.delta import EPOCH, FACTS, Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
+from millstream.lake.log import EPOCH, FACTS, Facts
 from millstream.lake.stored import stored_files
 from millstream.loading import load
 from millstream.plan import plan

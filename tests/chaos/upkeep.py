@@ -21,7 +21,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,18 +34,20 @@ import millstream as ms
 from millstream.checkpoint import CheckpointLog
 from millstream.crash import MAINTENANCE_POINTS, VARIABLE
 from millstream.lake.compaction import FileSizes
-from millstream.lake.delta import Facts, FencedTable, facts_of
 from millstream.lake.durable import write_durably
 from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
-from millstream.lake.log import commit_path, files_added, first_version, versions
+from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
 from millstream.lake.maintenance import read_maintained
 from millstream.lake.rows import read_rows
 from millstream.lake.stored import stored_files
 from millstream.model.schema import Schema
 from millstream.run.upkeep import BackgroundUpkeep, Upkeep, UpkeepOptions
+
+if TYPE_CHECKING:
+    from millstream.lake.delta import FencedTable
 
 OFTEN = {"delta.checkpointInterval": "5"}
 SCHEMA = Schema.parse("k BIGINT, n BIGINT").to_json()

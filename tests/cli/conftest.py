@@ -13,8 +13,9 @@ from deltalake import write_deltalake
 
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import run_command
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
+from millstream.lake.log import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

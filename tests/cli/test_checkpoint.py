@@ -9,8 +9,9 @@ import pytest
 
 from millstream.checkpoint.checksum import write_sealed
 from millstream.checkpoint.entry import CommitEntry, Offsets
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
+from millstream.lake.log import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,13 +13,7 @@ from tests.faults import raises
 from millstream.dstream.computation import Computation
 from millstream.dstream.events import StreamingListener
 from millstream.dstream.home import StreamHome
-from millstream.dstream.node import (
-    Node,
-    ReducedWindowNode,
-    SourceNode,
-    TransformNode,
-    WindowNode,
-)
+from millstream.dstream.node import Node, ReducedWindowNode, SourceNode, TransformNode, WindowNode
 from millstream.dstream.program import ProgramOutput, StreamProgram, here
 from millstream.dstream.receiver import ReceivedSource
 from millstream.dstream.run import LiveRun, ProgramRun

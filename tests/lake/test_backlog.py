@@ -11,8 +11,8 @@ from tests.systems.test_table_source import committed
 
 from millstream.lake.backlog import Backlog, backlog, rows_between, snapshot_backlog
 from millstream.lake.compaction import FileSizes, compact, plan
-from millstream.lake.delta import Facts
 from millstream.lake.files import DataFile
+from millstream.lake.log import Facts
 from millstream.lake.stored import stored_files
 
 if TYPE_CHECKING:

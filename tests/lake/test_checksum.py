@@ -7,13 +7,15 @@ import pytest
 from deltalake import DeltaTable
 from tests.lake.test_delta import files, opened, rows_of
 
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.log import Facts
 from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from millstream.lake.delta import FencedTable
 
 
 def checksum(table: Path) -> dict[str, Any]:

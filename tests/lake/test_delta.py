@@ -15,10 +15,12 @@ from tests.faults import raises
 from tests.graphs import AT
 
 from millstream.errors import OvertakenError
-from millstream.lake.delta import Facts, FencedTable, facts_of
+from millstream.lake import merge
+from millstream.lake.delta import FencedTable
 from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
+from millstream.lake.log import Facts, facts_of
 from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -102,13 +104,15 @@ def test_a_takeover_between_looking_and_committing_is_noticed(
 ) -> None:
     zombie = opened(tmp_path / "t", epoch=1)
     zombie.append(files(tmp_path / "s", [("a", 1)]), Facts("q", batch=0))
-    commit = zombie._write if act != "upsert" else zombie._changes
+    owner: Any = zombie._log if act != "upsert" else merge
+    name = "write" if act != "upsert" else "_changes"
+    commit = getattr(owner, name)
 
     def lose_then_commit(*of: Any) -> Any:
         opened(tmp_path / "t", epoch=2)
         return commit(*of)
 
-    monkeypatch.setattr(zombie, commit.__name__, lose_then_commit)
+    monkeypatch.setattr(owner, name, lose_then_commit)
     staged = files(tmp_path / "z", [("zombie", 9)])
 
     with pytest.raises(OvertakenError):
@@ -123,14 +127,14 @@ def test_someone_elses_compaction_in_between_does_not_stop_a_commit(
     table = opened(tmp_path / "t", epoch=1)
     for batch in range(2):
         table.append(files(tmp_path / "s", [("a", batch)]), Facts("q", batch=batch))
-    commit, compacted = table._write, list[object]()
+    commit, compacted = table._log.write, list[object]()
 
     def compact_once(*of: Any) -> None:
         if not compacted:
             compacted.append(DeltaTable(str(tmp_path / "t")).optimize.compact())
         commit(*of)
 
-    monkeypatch.setattr(table, "_write", compact_once)
+    monkeypatch.setattr(table._log, "write", compact_once)
 
     table.append(files(tmp_path / "s", [("a", 2)]), Facts("q", batch=2))
 
@@ -282,7 +286,7 @@ def test_a_batch_whose_commit_failed_is_not_taken_for_written(
     table = opened(tmp_path / "t", epoch=1)
     staged = files(tmp_path / "s", [("a", 1)])
     with monkeypatch.context() as patch:
-        patch.setattr(table, "_write", failing)
+        patch.setattr(table._log, "write", failing)
         with pytest.raises(OSError, match="disk is full"):
             table.append(staged, Facts("q", batch=0))
 
@@ -298,7 +302,7 @@ def test_a_batch_whose_commit_was_made_but_not_answered_is_not_written_again(
     table = opened(tmp_path / "t", epoch=1)
     staged = files(tmp_path / "s", [("first", 1)])
     with monkeypatch.context() as patch:
-        patch.setattr(table, "_make_durable", failing)
+        patch.setattr(table._log, "_make_durable", failing)
         with pytest.raises(OSError, match="disk is full"):
             write(table, act, staged)
 

@@ -7,7 +7,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.faults import raises
 
-from millstream.lake.delta import FencedTable, last_facts
+from millstream.lake.delta import FencedTable
+from millstream.lake.fenced_log import last_facts
 from millstream.lake.log import Facts, commits, facts_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tests.lake.test_delta import files, opened, rows_of
 from millstream.crash import MAINTENANCE_POINTS, armed
 from millstream.errors import OvertakenError
 from millstream.lake.compaction import FileSizes, compact_all, plan, rewritten
-from millstream.lake.delta import Facts, FencedTable, facts_of
+from millstream.lake.delta import FencedTable
 from millstream.lake.history import (
     Retention,
     TableReader,
@@ -27,7 +27,7 @@ from millstream.lake.history import (
     delete_orphans,
     drop_rows,
 )
-from millstream.lake.log import commit_path, files_added, first_version, versions
+from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
 from millstream.lake.stored import StoredFile, stored_files
 from millstream.lake.travel import existing_version
 

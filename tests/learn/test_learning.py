@@ -34,13 +34,7 @@ from millstream.learn.learner import (
     task_of,
 )
 from millstream.learn.learning import SCORED, VERSION
-from millstream.learn.pickled import (
-    canonical_bytes,
-    check_digest,
-    digest_of,
-    made_with,
-    read_model,
-)
+from millstream.learn.pickled import canonical_bytes, check_digest, digest_of, made_with, read_model
 from millstream.learn.score import PARTS, TrainedElsewhere, Versioned, scored_batch
 from millstream.learn.versions import ModelReference
 from millstream.operators.state.codec import StateCodec

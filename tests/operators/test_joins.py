@@ -9,28 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from pyspark.sql import functions as F
 from tests.faults import raises
-from tests.operators.apps import (
-    CLICKED,
-    HOWS,
-    SHOWN,
-    ending,
-    joined,
-    rows_of,
-    two_sources,
-    waiting,
-)
+from tests.operators.apps import CLICKED, HOWS, SHOWN, ending, joined, rows_of, two_sources, waiting
 from tests.operators.trial import hold
 
 import millstream as ms
 from millstream.errors import Location
 from millstream.lake.frontier import moment
 from millstream.lake.log import facts_of
-from millstream.operators.build_context import (
-    BuildContext,
-    BuildOptions,
-    calling,
-    of_watermark,
-)
+from millstream.operators.build_context import BuildContext, BuildOptions, calling, of_watermark
 from millstream.operators.joins.latest import AsOf
 from millstream.operators.joins.sides import Sides
 from millstream.testing import assert_prefix_consistent

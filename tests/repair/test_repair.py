@@ -18,9 +18,10 @@ from millstream.checkpoint.checksum import write_sealed
 from millstream.checkpoint.entry import CommitEntry, FileRead, Offsets
 from millstream.checkpoint.health import examine
 from millstream.errors import CheckpointDamagedError
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
+from millstream.lake.log import Facts
 from millstream.repair.repair import rebuild, repair
 from millstream.systems.files.source import Files
 from millstream.systems.kafka.settings import Kafka

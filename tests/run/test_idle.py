@@ -184,7 +184,7 @@ def test_a_query_may_go_as_far_as_the_least_of_what_it_has_read(
     for name, minutes in (("a", (3, 5)), ("b", (4,))):
         for each in minutes:
             tables[name].publish(Facts(frontier=us(each), event_time="at"))
-    ids = {name: str(table._table.metadata().id) for name, table in tables.items()}
+    ids = {name: str(table.snapshot().metadata().id) for name, table in tables.items()}
     log: Any = Log({ids[name]: version for name, version in read.items()})
     times = dict.fromkeys(tables, EventTime("at", MINUTE))
 
@@ -196,7 +196,7 @@ def test_a_query_may_go_as_far_as_the_least_of_what_it_has_read(
 def test_a_table_whose_rows_are_not_of_that_time_says_nothing(home: Path) -> None:
     table = opened(home)
     table.publish(Facts(frontier=us(3), event_time="until"))
-    log: Any = Log({str(table._table.metadata().id): 1})
+    log: Any = Log({str(table.snapshot().metadata().id): 1})
 
     assert InputWatermark({"returns": EventTime("at", MINUTE)}, Home.at(home), log)(0) is None
 

@@ -10,7 +10,7 @@ import pytest
 from tests.faults import raises
 
 from millstream.checkpoint import CheckpointLog
-from millstream.lake.delta import Facts
+from millstream.lake.log import Facts
 from millstream.run.query import StreamOptions, StreamRun
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from tests.graphs import AT
 import millstream as ms
 from millstream.lake.compaction import FileSizes
 from millstream.lake.condition import OwnRows
-from millstream.lake.delta import Facts
 from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
-from millstream.lake.log import FEATURE, first_version
+from millstream.lake.log import FEATURE, Facts, first_version
 from millstream.lake.rows import read_rows
 from millstream.lake.travel import read_table
 from millstream.model.schema import Schema

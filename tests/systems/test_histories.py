@@ -12,7 +12,7 @@ from tests.lake.test_delta import files, opened as table_in, rows_of
 from tests.systems.stores import opened, put, rows_in, table
 
 from millstream.errors import OvertakenError
-from millstream.lake.delta import Facts
+from millstream.lake.log import Facts
 from millstream.systems.delta.settings import DeltaPath
 from millstream.systems.files.settings import FileSink
 from millstream.systems.sqlite.settings import SQLite

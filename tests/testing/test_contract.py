@@ -11,8 +11,9 @@ from tests.faults import raises
 
 import millstream as ms
 from millstream.errors import fault
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.files import DataFile
+from millstream.lake.log import Facts
 from millstream.testing.contract import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,

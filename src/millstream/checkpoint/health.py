@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint import Checkpoint, TableProgress
 from millstream.checkpoint.inspect import temporary_files
 from millstream.errors import MillstreamError, fault
-from millstream.lake.delta import facts_of
 from millstream.lake.home import QUARANTINE
+from millstream.lake.log import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from millstream.lake.delta import Facts
     from millstream.lake.home import Home
+    from millstream.lake.log import Facts
 
 _WITHOUT_CHECKPOINT = ("", "recompute", "batch")
 """The query ids of tables that no streaming query writes."""

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli import text
-from millstream.cli.option import (
-    HomeDir,
-    Json,
-    Master,
-    ProfileName,
-    app_and_name,
-    names_beginning,
-)
+from millstream.cli.option import HomeDir, Json, Master, ProfileName, app_and_name, names_beginning
 from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:

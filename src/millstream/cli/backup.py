@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli import text
-from millstream.cli.option import (
-    AppIfAny,
-    ForDriver,
-    HomeDir,
-    Json,
-    ProfileName,
-    length_of_time,
-)
+from millstream.cli.option import AppIfAny, ForDriver, HomeDir, Json, ProfileName, length_of_time
 from millstream.views.json_text import to_json
 from millstream.views.sizes import CopyView
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppIfAny,
-    HomeDir,
-    Json,
-    ProfileName,
-)
+from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName  # noqa: TC001 - typer reads annotations
 from millstream.cli.text import counted, print_table
 from millstream.views.json_text import to_json
 from millstream.views.report import LedgerView

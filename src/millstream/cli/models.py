@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli import text
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppIfAny,
-    HomeDir,
-    Json,
-    ProfileName,
-)
+from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName  # noqa: TC001 - typer reads annotations
 from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:

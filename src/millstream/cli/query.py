@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.answer import Output
-from millstream.cli.option import (
-    HomeDir,
-    Json,
-    Master,
-    ProfileName,
-    length_of_time,
-)
+from millstream.cli.option import HomeDir, Json, Master, ProfileName, length_of_time
 from millstream.cli.prompt import Prompt
 from millstream.errors import fault
 

@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from millstream.cli.backup import show
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppIfAny,
-    HomeDir,
-    Json,
-    ProfileName,
-)
+from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName  # noqa: TC001 - typer reads annotations
 from millstream.views.json_text import to_json
 from millstream.views.sizes import CopyView
 

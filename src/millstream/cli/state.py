@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from millstream.cli.answer import show
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppFile,
-    HomeDir,
-    Json,
-    Master,
-    ProfileName,
-)
+from millstream.cli.option import AppFile, HomeDir, Json, Master, ProfileName  # noqa: TC001 - typer reads annotations
 from millstream.errors import fault
 from millstream.loading import load
 from millstream.views.json_text import AnswerView, to_json

@@ -9,14 +9,7 @@ import typer
 
 from millstream.cli import text
 from millstream.cli.display import event_lines
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppIfAny,
-    Exclude,
-    HomeDir,
-    Json,
-    ProfileName,
-    Select,
-)
+from millstream.cli.option import AppIfAny, Exclude, HomeDir, Json, ProfileName, Select  # noqa: TC001 - typer reads annotations
 from millstream.errors import fault
 from millstream.views.json_text import to_json
 from millstream.views.progress import EventView

@@ -15,12 +15,7 @@ import typer
 
 from millstream.cli import text, why
 from millstream.cli.interrupt import Interrupts
-from millstream.cli.option import (  # noqa: TC001 - typer reads annotations
-    AppIfAny,
-    HomeDir,
-    Json,
-    ProfileName,
-)
+from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName  # noqa: TC001 - typer reads annotations
 from millstream.observe.history import History
 from millstream.observe.objective import length
 from millstream.views.history import sparkline

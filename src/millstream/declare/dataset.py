@@ -20,15 +20,7 @@ from millstream.declare.options import (
 from millstream.declare.sql_function import SqlFunction
 from millstream.errors import Location, closest, fault, listed
 from millstream.model.connector import Connector
-from millstream.model.dataset import (
-    Alert,
-    Expectations,
-    Model,
-    Serve,
-    Source,
-    Table,
-    View,
-)
+from millstream.model.dataset import Alert, Expectations, Model, Serve, Source, Table, View
 from millstream.model.destination import Destination
 from millstream.model.query_options import NAMES, QueryOptions
 from millstream.model.sink import Sink

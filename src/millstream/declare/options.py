@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from millstream.model.dataset import (
-        Mode,
-        OnViolation,
-    )
+    from millstream.model.dataset import Mode, OnViolation
     from millstream.model.destination import Destination
     from millstream.model.sink import Sink
 

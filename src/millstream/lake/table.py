@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from millstream.lake.delta import Facts, FencedTable
+    from millstream.lake.delta import FencedTable
     from millstream.lake.frontier import Publication, Published
     from millstream.lake.home import Home
+    from millstream.lake.log import Facts
     from millstream.model.dataset import Expectations, Table
 
 _KEPT = "_kept"

@@ -13,14 +13,7 @@ from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.landing.carried import CARRIED, pack, unpack
-from millstream.landing.decode import (
-    BENT,
-    BLANK,
-    NO_RECORD,
-    decoded_names,
-    decoded_schema,
-    decoder,
-)
+from millstream.landing.decode import BENT, BLANK, NO_RECORD, decoded_names, decoded_schema, decoder
 from millstream.landing.event_time import columns_read, in_arrow, in_spark
 from millstream.landing.idle import Idle, in_microseconds
 from millstream.landing.verdict import DAY, Moment, Rule, as_decoded, judge, numbered
@@ -38,7 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from millstream.lake.delta import Facts, FencedTable
+    from millstream.lake.delta import FencedTable
+    from millstream.lake.log import Facts
     from millstream.model.connector import Followed
     from millstream.model.dataset import Source
 

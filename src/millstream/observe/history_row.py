@@ -8,13 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from millstream.model.duration import UNIX_EPOCH
-from millstream.observe.record import (
-    BatchRecord,
-    EventRecord,
-    RunRecord,
-    SettingRecord,
-    Totals,
-)
+from millstream.observe.record import BatchRecord, EventRecord, RunRecord, SettingRecord, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,13 +16,7 @@ from millstream.observe.history_file import (
     open_for_writing,
     set_aside,
 )
-from millstream.observe.history_limit import (
-    HistoryLimit,
-    forget_old,
-    insert,
-    roll_up,
-    used_bytes,
-)
+from millstream.observe.history_limit import HistoryLimit, forget_old, insert, roll_up, used_bytes
 from millstream.observe.history_row import (
     EVENT_COLUMNS,
     batch_row,

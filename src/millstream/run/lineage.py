@@ -9,14 +9,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from deltalake import DeltaTable
 from deltalake.schema import PrimitiveType
 from openlineage.client import OpenLineageClient
-from openlineage.client.event_v2 import (
-    InputDataset,
-    Job,
-    OutputDataset,
-    Run,
-    RunEvent,
-    RunState,
-)
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     RunFacet,
     column_lineage_dataset,

@@ -23,13 +23,7 @@ from millstream.lake.table import open_table_sink
 from millstream.lake.unreadable import UnreadableFiles
 from millstream.landing.land import Landing, LandingSink
 from millstream.model.batch import BatchBound
-from millstream.model.connector import (
-    Beginning,
-    FileReading,
-    Receiving,
-    Registering,
-    TableReading,
-)
+from millstream.model.connector import Beginning, FileReading, Receiving, Registering, TableReading
 from millstream.model.dataset import Serve, Source
 from millstream.model.sink import SparkSink
 from millstream.model.trigger import Trigger
@@ -54,9 +48,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.build.build import Built, Read
-    from millstream.lake.delta import Facts
     from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
+    from millstream.lake.log import Facts
     from millstream.lake.table import TableSink
     from millstream.landing.inbox import Inbox, Room
     from millstream.model.dataset import Table

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Launch = Callable[[DataStreamWriter], StreamingQuery]
 
     from millstream.checkpoint import CheckpointLog
-    from millstream.lake.delta import Facts
+    from millstream.lake.log import Facts
     from millstream.lake.staging import Staged
     from millstream.model.trigger import Trigger
     from millstream.run.admission import Admission

@@ -12,7 +12,7 @@ from millstream.build.build import build
 from millstream.build.frontier import frontier_at
 from millstream.build.inputs import Snapshots
 from millstream.crash import reach
-from millstream.lake.delta import last_facts
+from millstream.lake.fenced_log import last_facts
 from millstream.lake.frontier import Publication, least
 from millstream.operators.build_context import BuildOptions
 from millstream.run.idle import advances_without_rows
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from millstream.lake.delta import Facts
     from millstream.lake.home import Home
+    from millstream.lake.log import Facts
     from millstream.lake.table import TableSink
     from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger

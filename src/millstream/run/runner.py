@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from millstream.build.failure import explain, is_python_late
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import OvertakenError, fault, listed
-from millstream.lake.delta import facts_of
+from millstream.lake.log import facts_of
 from millstream.lake.trouble import Trouble, record_troubles
 from millstream.landing.inbox import Inbox
 from millstream.model.connector import Receiving

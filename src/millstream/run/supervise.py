@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from millstream.errors import MillstreamError
-    from millstream.lake.delta import Facts
+    from millstream.lake.log import Facts
     from millstream.model.trigger import Trigger
     from millstream.plan import Query
 

@@ -29,14 +29,7 @@ from millstream.lake.compaction import (
     plan,
 )
 from millstream.lake.delta import FencedTable
-from millstream.lake.history import (
-    Deleted,
-    Retention,
-    choose_cut,
-    cut,
-    delete_orphans,
-    drop_rows,
-)
+from millstream.lake.history import Deleted, Retention, choose_cut, cut, delete_orphans, drop_rows
 from millstream.lake.home import QUARANTINE
 from millstream.lake.lease import holder_of
 from millstream.lake.log import checkpoints, facts_at, first_version, versions

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.sql.refusal import refuse
 from millstream.sql.scope import TypedSql
-from millstream.sql.types import (
-    DOUBLE,
-    TEMPORAL,
-    VOID,
-    Type,
-    arithmetic_type,
-    as_decimal,
-    decimal,
-)
+from millstream.sql.types import DOUBLE, TEMPORAL, VOID, Type, arithmetic_type, as_decimal, decimal
 
 if TYPE_CHECKING:
     from sqlglot import exp

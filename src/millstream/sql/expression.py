@@ -16,15 +16,7 @@ from millstream.sql.like import like, regexp_like
 from millstream.sql.literal import translate_interval, translate_literal, type_of
 from millstream.sql.refusal import location_of, refuse, unknown_column
 from millstream.sql.scope import SqlScope, TypedSql
-from millstream.sql.types import (
-    BOOLEAN,
-    INTEGRAL,
-    ORDERED,
-    STRING,
-    VOID,
-    Type,
-    common,
-)
+from millstream.sql.types import BOOLEAN, INTEGRAL, ORDERED, STRING, VOID, Type, common
 from millstream.sql.window import translate_window
 
 if TYPE_CHECKING:

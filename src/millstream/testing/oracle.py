@@ -15,13 +15,7 @@ from pyspark.sql import Row, functions as F
 from millstream.build.build import build
 from millstream.errors import fault
 from millstream.lake.rows import read_rows
-from millstream.lake.table import (
-    RULES,
-    accepted_rows,
-    broken_rules,
-    keeps_out,
-    quarantines,
-)
+from millstream.lake.table import RULES, accepted_rows, broken_rules, keeps_out, quarantines
 from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
 from millstream.model.state import RAISED

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from millstream.crash import armed, check_point
 from millstream.errors import MillstreamError, NotDeterministicError, closest, fault, listed
 from millstream.lake.compaction import FileSizes
-from millstream.lake.delta import facts_of
 from millstream.lake.lease import Lease
+from millstream.lake.log import facts_of
 from millstream.model.dataset import VERDICTS, Source
 from millstream.model.duration import parse_duration
 from millstream.model.graph import Graph

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import StructType
 
 from millstream.errors import fault
-from millstream.lake.delta import facts_of
+from millstream.lake.log import facts_of
 from millstream.landing.decode import BLANK, NO_RECORD
 from millstream.landing.land import Landing
 from millstream.landing.landed import landed_rows

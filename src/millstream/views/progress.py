@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from millstream.lake.delta import Facts
+    from millstream.lake.log import Facts
     from millstream.observe import Event
     from millstream.run.supervise import Supervised
     from millstream.spark.jobs import LongJob

@@ -12,12 +12,7 @@ from millstream.operators.patterns.automaton import FOREVER, Automaton, Found, M
 from millstream.operators.patterns.evaluate import NameScope, judge
 from millstream.operators.patterns.packing import pack, unpack
 from millstream.operators.patterns.pattern import Pattern, pattern
-from millstream.operators.patterns.program import (
-    check_order,
-    compared_columns,
-    compiled,
-    skip_of,
-)
+from millstream.operators.patterns.program import check_order, compared_columns, compiled, skip_of
 
 if TYPE_CHECKING:
     import random

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from millstream.errors import fault
-from millstream.lake.delta import Facts, FencedTable
+from millstream.lake.delta import FencedTable
 from millstream.lake.enforce import TableShape, columns_to_add, make_table
 from millstream.lake.fence import Decision, Fence
 from millstream.lake.files import DataFile
+from millstream.lake.log import Facts
 from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.store import WriteResult, split_deleted, split_keyless
 from millstream.systems.files.sink import TRANSIENT
@@ -24,8 +25,8 @@ from millstream.systems.files.sink import TRANSIENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.lake.delta import Look
     from millstream.lake.fence import PendingBatch
+    from millstream.lake.fenced_log import Look
     from millstream.serve.fence import Driver, Place
     from millstream.serve.shape import Column, Shape
     from millstream.serve.store import Refused, Rows, Settle

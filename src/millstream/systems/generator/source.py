@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import fault
 from millstream.model.codec import Codec
 from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
-from millstream.systems.rate.source import (
-    begin_earlier,
-    counted,
-    counter,
-    head_start_faults,
-)
+from millstream.systems.rate.source import begin_earlier, counted, counter, head_start_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,12 +13,7 @@ from millstream.lake.fence import Decision
 from millstream.serve.fence import admit_batch, take_fence
 from millstream.serve.shape import columns_from_json, columns_to_json
 from millstream.serve.store import WriteResult, salvage, split_deleted, split_keyless
-from millstream.serve.value import (
-    RowsRefusedError,
-    as_scalars,
-    row_from_store,
-    scalar_of,
-)
+from millstream.serve.value import RowsRefusedError, as_scalars, row_from_store, scalar_of
 from millstream.systems import relational as sql
 from millstream.systems.existing_table import StoredColumn, WantedColumn, check_key, columns_to_add
 
