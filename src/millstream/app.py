@@ -7,10 +7,10 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from millstream import check
 from millstream.bind import bind
+from millstream.bind.declared import DeclaredApp
 from millstream.bind.kind import destination_kinds, kinds, store_kinds
 from millstream.declare.dataset import (
     alert_of,
@@ -29,9 +29,7 @@ from millstream.declare.sql_file import Kinds, files_of, read_file
 from millstream.errors import (
     Location,
     MillstreamError,
-    closest,
     fault,
-    listed,
     raise_faults,
     relative,
 )
@@ -60,29 +58,11 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.model.dataset import Dataset
     from millstream.model.destination import Destination
-    from millstream.run.application import ApplicationRun
+    from millstream.run.application import ApplicationRun, RunOptions
     from millstream.settings.profile import Profile
     from millstream.views.preview import Preview
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
-
-
-class RunOptions(TypedDict, total=False):
-    """How to run: what the command line offers too."""
-
-    profile: str
-    """A profile of millstream.toml."""
-    home: str | Path
-    master: str
-    once: bool
-    """Stop when nothing is left."""
-    trigger: str
-    select: str | Sequence[str]
-    exclude: str | Sequence[str]
-    takeover: bool
-    fail_fast: bool
-    maintain: bool
-    """Whether the run maintains its tables without a request; it does, if not said otherwise."""
 
 
 class App:
@@ -222,19 +202,25 @@ class App:
     @property
     def graph(self) -> Graph:
         """What is declared so far; its sources come from where the profile says."""
-        return self._graph_of(self.bound)
+        return self._declared.graph
+
+    @property
+    def _declared(self) -> DeclaredApp:
+        bound = self.bound
+        graph = Graph(
+            self.name,
+            bound.declared,
+            replace(self._options, keep_versions=self._kept_versions.value),
+            reactions=tuple(self._reactions.values()),
+            notify=self._notify,
+            at=self.at,
+        )
+        return DeclaredApp(graph, self._register, bound.faults)
 
     @property
     def faults(self) -> tuple[MillstreamError, ...]:
         """Everything that is wrong with the declarations; found without Spark."""
-        return self._faults(places=True)
-
-    def _faults(self, *, places: bool) -> tuple[MillstreamError, ...]:
-        bound = self.bound
-        refused, found = self._register.faults, check.faults(self._graph_of(bound), places=places)
-        if refused:
-            found = tuple(e for e in found if not self._follows(e))
-        return (*bound.faults, *sorted((*refused, *found), key=check.place))
+        return self._declared.faults(places=True)
 
     def run(self, **options: Unpack[RunOptions]) -> None:
         """Run until it is stopped, or with `once` until nothing is left.
@@ -326,7 +312,7 @@ class App:
         from millstream.views.preview import Preview
 
         bounds = SampleBounds(rows=rows, sample=sample, fresh=fresh)
-        raise_faults(self._faults_of(name))
+        raise_faults(self._declared.faults_of(name))
         home = self.home()
         home.verify(self.name)
         trial = try_out(self.graph, name, self._connect()(), home, bounds)
@@ -416,17 +402,7 @@ class App:
         Args:
             places: Whether the places that sources read must exist; made-up rows need none.
         """
-        raise_faults(self._faults(places=places))
-
-    def _graph_of(self, bound: BoundApp) -> Graph:
-        return Graph(
-            self.name,
-            bound.declared,
-            replace(self._options, keep_versions=self._kept_versions.value),
-            reactions=tuple(self._reactions.values()),
-            notify=self._notify,
-            at=self.at,
-        )
+        raise_faults(self._declared.faults(places=places))
 
     @property
     def _kept_versions(self) -> Setting:
@@ -475,27 +451,6 @@ class App:
         for file in files:
             read = read_file(file, known)
             self._enter(Declaration(read.name, read.dataset, tuple(read.faults), cell))
-
-    def _follows(self, error: MillstreamError) -> bool:
-        """Return whether a fault is only the consequence of one found before."""
-        is_unmade = error.code == "UNKNOWN_INPUT" and error.facts["name"] in self._register.refused
-        return is_unmade or error.code == "EMPTY_APP"
-
-    def _faults_of(self, name: str) -> tuple[MillstreamError, ...]:
-        """Return what is wrong with a dataset, or with anything upstream of it."""
-        bound = self.bound
-        graph, refused = Graph(self.name, bound.declared), self._register.refused
-        if name not in graph.datasets and name not in refused:
-            known = {*graph.datasets, *refused}
-            return (
-                fault(
-                    "UNKNOWN_DATASET", name=name, nearest=closest(name, known), known=listed(known)
-                ),
-            )
-        names = {name, *(graph.upstream(name) if name in graph.datasets else ())}
-        reasons = (fault for each in sorted(names) for fault in self._register.faults_of(each))
-        found = (f for f in check.faults_among(names, graph) if not self._follows(f))
-        return (*bound.faults, *reasons, *found)
 
     def _decorated(
         self,

@@ -266,4 +266,4 @@ def test_a_length_of_time_that_cannot_be_read_is_a_fault(option: str) -> None:
     options: Any = {option: "soon"}
     app.source(name="orders", **options)(lambda: ms.Files("nowhere", schema=ORDERS))
 
-    assert [fault.code for fault in app._faults(places=False)] == ["DURATION_REFUSED"]
+    assert [fault.code for fault in app._declared.faults(places=False)] == ["DURATION_REFUSED"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import typing
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from millstream.bind.entry_reader import EntryReader, RefusedValueError
 from millstream.bind.kind import (
-    SCALARS,
-    Key,
     destination_kinds,
     keys_of,
     kinds,
     name_of,
     store_kinds,
-    written_kinds,
 )
 from millstream.bind.run_keys import run_keys_of, with_run_keys
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
@@ -25,8 +21,7 @@ from millstream.model.duration import parse_duration, to_text
 from millstream.model.record import RecordOptions
 from millstream.model.schema import Schema
 from millstream.model.sink import BatchedSink, StoreSink
-from millstream.settings.profile import got, joined
-from millstream.settings.secret import expand, has_variable
+from millstream.settings.secret import has_variable
 from millstream.spark.defaults import OWNED, is_on_command_line
 
 if TYPE_CHECKING:
@@ -51,8 +46,8 @@ class BoundApp:
 
 def bind(declared: Sequence[Dataset], profile: Profile) -> BoundApp:
     """Apply a profile; what is bound wrongly stays as the code says."""
-    reader = _Reader()
-    bound = [_bound(dataset, profile, reader) for dataset in declared]
+    binder = _Binder()
+    bound = [_bound(dataset, profile, binder) for dataset in declared]
     bound = [_inheriting(d) if isinstance(d, Source) else d for d in bound]
     for of, section in (
         ("source", "sources"),
@@ -64,7 +59,7 @@ def bind(declared: Sequence[Dataset], profile: Profile) -> BoundApp:
         names = [dataset.name for dataset in declared if section_of(dataset) == section]
         for name in sorted(bindings.keys() - set(names)):
             at = next(iter(bindings[name].values())).at
-            reader.faults.append(
+            binder.faults.append(
                 fault(
                     "UNKNOWN_SOURCE",
                     at=at,
@@ -75,10 +70,10 @@ def bind(declared: Sequence[Dataset], profile: Profile) -> BoundApp:
                     declared=listed(names),
                 )
             )
-    return BoundApp(tuple(bound), reader.spark(profile.spark), (*profile.faults, *reader.faults))
+    return BoundApp(tuple(bound), binder.spark(profile.spark), (*profile.faults, *binder.faults))
 
 
-def _bound(dataset: Dataset, profile: Profile, reader: _Reader) -> Dataset:
+def _bound(dataset: Dataset, profile: Profile, binder: _Binder) -> Dataset:
     section = section_of(dataset)
     if section is None or isinstance(dataset, View):
         return dataset
@@ -86,8 +81,8 @@ def _bound(dataset: Dataset, profile: Profile, reader: _Reader) -> Dataset:
     if not entries:
         return dataset
     bound, left, faults = with_run_keys(dataset, section, entries)
-    reader.faults.extend(faults)
-    return reader.bound(bound, left) if left else bound
+    binder.faults.extend(faults)
+    return binder.bound(bound, left) if left else bound
 
 
 def section_of(dataset: Dataset) -> str | None:
@@ -116,26 +111,29 @@ class _Ends:
     """What stays as the code says, whichever it is."""
 
 
-class _RefusedValueError(Exception):
-    """Something was found wrong, and is among the faults."""
-
-
-class _Reader:
-    """Turns what is written into values, and collects what is wrong with it."""
+class _Binder:
+    """Binds datasets to what their entries say, and collects what is wrong with those."""
 
     def __init__(self) -> None:
-        self.faults: list[MillstreamError] = []
+        self._read = EntryReader()
+
+    @property
+    def faults(self) -> list[MillstreamError]:
+        """Everything that is wrong so far."""
+        return self._read.faults
 
     def spark(self, entries: Mapping[str, ProfileEntry]) -> dict[str, str]:
         settings = {}
         for name, entry in entries.items():
             if name in OWNED:
                 why = OWNED[name]
-                self.faults.append(fault("SPARK_SETTING_REFUSED", at=entry.at, name=name, why=why))
+                self._read.faults.append(
+                    fault("SPARK_SETTING_REFUSED", at=entry.at, name=name, why=why)
+                )
                 continue
             try:
                 settings[name] = self._spark_text(name, entry)
-            except _RefusedValueError:
+            except RefusedValueError:
                 continue
         return settings
 
@@ -143,8 +141,8 @@ class _Reader:
         text = _as_spark_writes(entry.value)
         if has_variable(text) and is_on_command_line(name):
             expected = "it plainly: it is on the JVM's command line, which anyone can read"
-            self._refuse_value(name, entry, expected)
-        return self._text(name, entry, text)
+            self._read.refuse_value(name, entry, expected)
+        return self._read.text(name, entry, text)
 
     def bound(
         self, dataset: Source | Table | Serve, section: Mapping[Names, ProfileEntry]
@@ -162,7 +160,7 @@ class _Reader:
     def source(self, source: Source, section: Mapping[Names, ProfileEntry]) -> Source:
         try:
             return self._bound(source, section)
-        except _RefusedValueError:
+        except RefusedValueError:
             return source
 
     def serve(self, serve: Serve, section: Mapping[Names, ProfileEntry]) -> Serve:
@@ -179,7 +177,7 @@ class _Reader:
     def table(self, table: Table, section: Mapping[Names, ProfileEntry]) -> Table:
         """Refuse whatever does not say how a table runs: what it holds is said by the code."""
         for path, entry in section.items():
-            self.faults.append(
+            self._read.faults.append(
                 fault(
                     "UNKNOWN_KEY",
                     at=entry.at,
@@ -195,7 +193,7 @@ class _Reader:
         self, ends: _Ends, dataset: Serve | Alert, section: Mapping[Names, ProfileEntry]
     ) -> Any:
         """Make what a dataset leads to; None if something is wrong with it."""
-        at, before = next(iter(section.values())).at, len(self.faults)
+        at, before = next(iter(section.values())).at, len(self._read.faults)
         entries = {path: entry for path, entry in section.items() if path}
         first = ends.in_code[0] if ends.in_code else None
         try:
@@ -205,22 +203,22 @@ class _Reader:
             in_code = {
                 k: getattr(first, k) for k in stay if k in keys_of(kind) and hasattr(first, k)
             }
-            values = in_code | self._values(f"{ends.of}.{dataset.name}", kind, entries)
+            values = in_code | self._read.values(f"{ends.of}.{dataset.name}", kind, entries)
             there = {*values, *(path[0] for path in entries)}
-            self._refuse_missing(ends.of, dataset.name, kind, there, at)
-        except _RefusedValueError:
+            self._read.refuse_missing(ends.of, dataset.name, kind, there, at)
+        except RefusedValueError:
             return None
-        return None if len(self.faults) > before else kind(**values)
+        return None if len(self._read.faults) > before else kind(**values)
 
     def _end_kind(
         self, ends: _Ends, dataset: Serve | Alert, entry: ProfileEntry | None, at: Any
     ) -> type:
         known, chosen = ends.known, entry.value if entry else name_of(type(dataset.to[0]))
         if entry is not None and not isinstance(entry.value, str):
-            self._refuse_value(f"{ends.of}.{dataset.name}.kind", entry, "a text")
+            self._read.refuse_value(f"{ends.of}.{dataset.name}.kind", entry, "a text")
         if chosen not in known:
             where = entry.at if entry else at
-            self._refuse(
+            self._read.refuse(
                 fault(
                     "UNKNOWN_KIND",
                     at=where,
@@ -233,29 +231,15 @@ class _Reader:
             )
         return known[chosen]
 
-    def _refuse_missing(self, of: str, name: str, kind: type, there: set[str], at: Any) -> None:
-        for key in keys_of(kind).values():
-            if key.is_required and key.name not in there:
-                self.faults.append(
-                    fault(
-                        "KEY_REQUIRED",
-                        at=at,
-                        of=of,
-                        name=name,
-                        kind=name_of(kind),
-                        key=key.name,
-                    )
-                )
-
     def _bound(self, source: Source, section: Mapping[Names, ProfileEntry]) -> Source:
-        at, before = next(iter(section.values())).at, len(self.faults)
+        at, before = next(iter(section.values())).at, len(self._read.faults)
         entries = {path: entry for path, entry in section.items() if path}
         kind, in_code = self._kind(source, entries.pop(("kind",), None), at)
-        values = in_code | self._values(f"sources.{source.name}", kind, entries)
+        values = in_code | self._read.values(f"sources.{source.name}", kind, entries)
         there = {*values, *(path[0] for path in entries)}
-        self._refuse_missing("source", source.name, kind, there, at)
-        if len(self.faults) > before:
-            raise _RefusedValueError
+        self._read.refuse_missing("source", source.name, kind, there, at)
+        if len(self._read.faults) > before:
+            raise RefusedValueError
         bound = replace(source, connector=kind(**values), bound_at=at)
         gives = _columns(bound)
         if gives in (None, _columns(source)) or kind is type(source.connector):
@@ -263,7 +247,7 @@ class _Reader:
         # Of a connector that is wrong itself, the columns say nothing; the fault is found later.
         if not any(bound.connector.faults(source.name, at)):
             ddl = gives.to_ddl()
-            self._refuse(
+            self._read.refuse(
                 fault("COLUMNS_FIXED", at=at, source=source.name, kind=name_of(kind), gives=ddl)
             )
         return bound
@@ -277,7 +261,7 @@ class _Reader:
             if type(connector) not in kinds().values():
                 known = tuple(kinds())
                 own = name_of(type(connector))
-                self._refuse(
+                self._read.refuse(
                     fault(
                         "UNKNOWN_KIND",
                         at=at,
@@ -291,7 +275,7 @@ class _Reader:
             kept = (f.name for f in fields(connector) if f.init)
             return type(connector), {name: getattr(connector, name) for name in kept}
         if not isinstance(entry.value, str):
-            self._refuse_value(f"sources.{source.name}.kind", entry, "a text")
+            self._read.refuse_value(f"sources.{source.name}.kind", entry, "a text")
         if entry.value not in kinds():
             known = tuple(kinds())
             error = fault(
@@ -303,112 +287,12 @@ class _Reader:
                 nearest=closest(entry.value, known),
                 known=listed(known),
             )
-            self._refuse(error)
+            self._read.refuse(error)
         kind = kinds()[entry.value]
         stays = {"schema": connector.schema, "event_time": source.event_time}
         if isinstance(connector, RecordOptions):
             stays |= {f.name: getattr(connector, f.name) for f in fields(RecordOptions)}
         return kind, {f.name: stays[f.name] for f in fields(kind) if f.name in stays}
-
-    def _values(
-        self, where: str, kind: type, entries: Mapping[Names, ProfileEntry]
-    ) -> dict[str, Any]:
-        """Read the keys of a connector, or of a table in it."""
-        keys, values = keys_of(kind), dict[str, Any]()
-        for name in dict.fromkeys(path[0] for path in entries):
-            below = {path[1:]: entry for path, entry in entries.items() if path[0] == name}
-            full, first = f"{where}.{name}", next(iter(below.values()))
-            if name not in keys:
-                known = list(keys)
-                if kind in written_kinds():
-                    known += ["kind", *run_keys_of(where.partition(".")[0])]
-                self.faults.append(
-                    fault(
-                        "UNKNOWN_KEY",
-                        at=first.at,
-                        key=name,
-                        table=where,
-                        nearest=closest(name, known),
-                        known=listed(known),
-                    )
-                )
-                continue
-            try:
-                values[name] = self._value(full, keys[name], below)
-            except _RefusedValueError:
-                continue
-        return values
-
-    def _value(self, where: str, key: Key, below: Mapping[Names, ProfileEntry]) -> Any:
-        if is_dataclass(key.type):
-            if () in below and below[()].value != {}:
-                self._refuse_value(where, below[()], key.expected)
-            part: Any = key.type
-            return part(**self._values(where, part, {p: e for p, e in below.items() if p}))
-        if key.is_table:
-            return self._table(where, key, below)
-        if () not in below:
-            entry = next(iter(below.values()))
-            self._refuse(
-                fault("VALUE_REFUSED", at=entry.at, key=where, got="a table", expected=key.expected)
-            )
-        entry = below[()]
-        if key.is_list or (key.scalar and isinstance(entry.value, list)):
-            return self._texts(where, key, entry)
-        return self._scalar(where, key, entry)
-
-    def _table(self, where: str, key: Key, below: Mapping[Names, ProfileEntry]) -> dict[str, Any]:
-        if () in below and below[()].value != {}:
-            self._refuse_value(where, below[()], key.expected)
-        table: dict[str, Any] = {}
-        for name, entry in joined({p: e for p, e in below.items() if p}).items():
-            value = entry.value
-            if key.holds_lists and isinstance(value, list):
-                table[name] = self._texts(f"{where}.{name}", key, entry)
-                continue
-            if not isinstance(value, str | int | bool | float):
-                expected = "a text, a number or a boolean"
-                self._refuse_value(f"{where}.{name}", entry, expected)
-            table[name] = self._text(where, entry, value) if isinstance(value, str) else value
-        return table
-
-    def _texts(self, where: str, key: Key, entry: ProfileEntry) -> tuple[str, ...]:
-        if not isinstance(entry.value, list) or not all(isinstance(v, str) for v in entry.value):
-            self._refuse_value(where, entry, key.expected)
-        return tuple(self._text(where, entry, text) for text in entry.value)
-
-    def _scalar(self, where: str, key: Key, entry: ProfileEntry) -> Any:
-        value, wanted = entry.value, key.scalar or key.type
-        if typing.get_origin(wanted) is Literal:
-            if value not in typing.get_args(wanted):
-                self._refuse_value(where, entry, key.expected)
-            return value
-        if wanted is float and type(value) is int:
-            return float(value)
-        if wanted is timedelta and isinstance(value, str):
-            try:
-                return parse_duration(value)
-            except ValueError:
-                self._refuse_value(where, entry, key.expected)
-        # A boolean is an integer to Python.
-        if wanted not in SCALARS or type(value) is not wanted:
-            self._refuse_value(where, entry, key.expected)
-        return self._text(where, entry, value) if wanted is str else value
-
-    def _text(self, key: str, entry: ProfileEntry, text: str) -> str:
-        try:
-            return expand(text, key=key, at=entry.at)
-        except MillstreamError as error:
-            self.faults.append(error)
-            raise _RefusedValueError from error
-
-    def _refuse_value(self, where: str, entry: ProfileEntry, expected: str) -> typing.NoReturn:
-        found = got(entry.value)
-        self._refuse(fault("VALUE_REFUSED", at=entry.at, key=where, got=found, expected=expected))
-
-    def _refuse(self, error: MillstreamError) -> typing.NoReturn:
-        self.faults.append(error)
-        raise _RefusedValueError
 
 
 def _inheriting(source: Source) -> Source:

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Set
     from pathlib import Path
 
-    from millstream.app import App, RunOptions
+    from millstream.app import App
     from millstream.cli.display import Display
     from millstream.cli.watch import Watch
     from millstream.model.graph import Graph
     from millstream.observe import Event
-    from millstream.run.application import ApplicationRun
+    from millstream.run.application import ApplicationRun, RunOptions
 
 
 def run(  # noqa: PLR0913 - a command has the options it has

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from datetime import timedelta
+from dataclasses import MISSING, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from millstream.declare.dataset import built_alert, built_serve, built_table, connected_source
 from millstream.declare.event_time import DEFAULT_NAME
 from millstream.declare.header import Header, HeaderOption, read_header
+from millstream.declare.header_value import (
+    EXPECTED,
+    UNKNOWN,
+    default_of,
+    defaults_of,
+    flat_options,
+    nested_options,
+    options_of,
+    read_value,
+    several_texts,
+)
 from millstream.declare.options import AlertOptions, ServeOptions, SourceOptions, TableOptions
 from millstream.declare.sql_function import SqlFunction, sql_inputs, sql_tokens
 from millstream.errors import Location, MillstreamError, closest, fault, listed, relative
 from millstream.model.dataset import Alert, Expectations, Serve, Source, Table, View
-from millstream.model.duration import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,18 +33,8 @@ if TYPE_CHECKING:
 
     Kinded = Mapping[str, Callable[..., Any]]
 
-_UNKNOWN = object()
 _KINDS = ("source", "table", "serve", "alert")
 _NAMED_TIME = "event_time."
-_BOOLEANS = {"true": True, "false": False}
-_LIKE: Mapping[object, object] = {"int": 0, "float": 0.0, "bool": False, "Sequence[str]": ()}
-"""What is read as the default of an option would be, if it had one; by its declared type."""
-_EXPECTED = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    timedelta: "a length of time, such as 10 minutes",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class _Draft:
             self._faults.append(
                 fault("SOURCE_QUERY", at=self._place(self._query_line), source=self._name)
             )
-        own = _options(SourceOptions, Source)
+        own = options_of(SourceOptions, Source)
         own |= {o.name: None for o in self._options if o.name.startswith(_NAMED_TIME)}
         options, connector = self._connected("source", reads, self._kinds.sources, own)
         named = [option for option in options if option.startswith(_NAMED_TIME)]
@@ -136,7 +134,7 @@ class _Draft:
         return connected_source(self._name, connector, self._at, options)
 
     def _serve(self, store: str) -> Serve | None:
-        own = _options(ServeOptions, Serve)
+        own = options_of(ServeOptions, Serve)
         del own["to"]
         options, sink = self._connected("serve", store, self._kinds.sinks, own)
         build, at = self._query()
@@ -144,7 +142,7 @@ class _Draft:
         return sink and built_serve(self._name, build, build.reads, at, whole)
 
     def _alert(self, destination: str) -> Alert | None:
-        own = _options(AlertOptions, Alert)
+        own = options_of(AlertOptions, Alert)
         del own["to"]
         options, to = self._connected("alert", destination, self._kinds.destinations, own)
         build, at = self._query()
@@ -172,19 +170,21 @@ class _Draft:
             )
         make = known[chosen]
         # Where the dataset has an option of that name too, the connector's goes by its full name.
-        theirs = {f"{chosen}.{o}" if o in own else o: d for o, d in _flat(make).items()}
+        theirs = {f"{chosen}.{o}" if o in own else o: d for o, d in flat_options(make).items()}
         values = self._values(own | theirs)
         options = {option: values.pop(option) for option in own if option in values}
         options.pop("name", None)
-        arguments = _nested({o.removeprefix(f"{chosen}."): v for o, v in values.items()}, make)
+        arguments = nested_options(
+            {o.removeprefix(f"{chosen}."): v for o, v in values.items()}, make
+        )
         if "formats" in arguments:
-            arguments["formats"] = {c: _several(t) for c, t in arguments["formats"].items()}
+            arguments["formats"] = {c: several_texts(t) for c, t in arguments["formats"].items()}
         lacks = self._lacks(arguments, kind, chosen, make)
         return options, None if lacks else make(**arguments)
 
     def _lacks(self, arguments: Mapping[str, Any], kind: str, chosen: str, make: Any) -> bool:
         """Return whether an option that the connector requires is missing."""
-        needed = [option for option, default in _defaults(make).items() if default is MISSING]
+        needed = [option for option, default in defaults_of(make).items() if default is MISSING]
         missing = [option for option in needed if option not in arguments]
         refused = {option.name.removeprefix(f"{chosen}.") for option in self._options}
         self._faults += (
@@ -202,14 +202,14 @@ class _Draft:
         return bool(missing)
 
     def _table(self, mode: str) -> Table:
-        known = _options(TableOptions, Table)
+        known = options_of(TableOptions, Table)
         del known["mode"]
         options = {"mode": mode or "append", **self._values(known)}
         build, at = self._query()
         return built_table(self._name, build, build.reads, at, cast("TableOptions", options))
 
     def _view(self) -> View:
-        known = _options(TableOptions, Table).keys() - {"name"}
+        known = options_of(TableOptions, Table).keys() - {"name"}
         for option in [o for o in self._options if o.name in known]:
             self._options.remove(option)
             at = self._place(option.line)
@@ -231,8 +231,8 @@ class _Draft:
         values: dict[str, Any] = {}
         for option in self._options:
             name, at = option.name, self._place(option.line)
-            default = _default(name, known)
-            if default is _UNKNOWN:
+            default = default_of(name, known)
+            if default is UNKNOWN:
                 names = [f"{o}.…" if isinstance(d, dict) else o for o, d in known.items()]
                 unknown = fault(
                     "UNKNOWN_OPTION",
@@ -254,7 +254,7 @@ class _Draft:
 
     def _read_value(self, option: HeaderOption, default: object, values: dict[str, Any]) -> None:
         try:
-            values[option.name] = _value(option.text, default)
+            values[option.name] = read_value(option.text, default)
         except (ValueError, KeyError):
             self._faults.append(
                 fault(
@@ -263,7 +263,7 @@ class _Draft:
                     dataset=self._name,
                     option=option.name,
                     value=option.text,
-                    expected=_EXPECTED.get(type(default), "a value"),
+                    expected=EXPECTED.get(type(default), "a value"),
                 )
             )
 
@@ -298,111 +298,3 @@ def _query_line(text: str, header: Header) -> int | None:
     except SqlglotError:
         return header.first_line
     return tokens[0].line if tokens else None
-
-
-def _default(name: str, known: Mapping[str, object]) -> object:
-    """Find what an option is by default; one of a mapping is any text."""
-    owner = _mapping(name, known)
-    if owner is not None:
-        return None if owner != name else _UNKNOWN
-    return known.get(name, _UNKNOWN)
-
-
-def _mapping(name: str, known: Mapping[str, object]) -> str | None:
-    """Find the option that holds names of the user's own choice, and this one among them."""
-    parts = name.split(".")
-    above = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
-    return next((owner for owner in above if isinstance(known.get(owner), dict)), None)
-
-
-def _value(text: str, default: object) -> object:
-    match default:
-        case _Union():
-            return default.read(text)
-        case bool():
-            return _BOOLEANS[text.lower()]
-        case int() | float():
-            return type(default)(text)
-        case timedelta():
-            return parse_duration(text)
-        case tuple():
-            return _names(text)
-    if not text:
-        raise ValueError(text)
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Read names between commas, or an array of texts."""
-    found = _several(text)
-    names = text.split(",") if isinstance(found, str) else found
-    return tuple(name.strip() for name in names if name.strip())
-
-
-def _flag_or_names(text: str) -> bool | tuple[str, ...]:
-    flag = _BOOLEANS.get(text.lower())
-    return _names(text) if flag is None else flag
-
-
-def _several(text: str) -> str | tuple[str, ...]:
-    """Read an array of texts, as JSON has it; anything else is one text."""
-    try:
-        found = json.loads(text) if text.startswith("[") else None
-    except ValueError:
-        return text
-    are_texts = isinstance(found, list) and all(isinstance(each, str) for each in found)
-    return tuple(found) if found and are_texts else text
-
-
-def _options(options: type, kept: type) -> dict[str, object]:
-    """Return the options of a kind of dataset, each with its default."""
-    defaults = _defaults(Expectations) | _defaults(kept)
-    return {option: defaults.get(option) for option in options.__annotations__}
-
-
-class _Union(NamedTuple):
-    """Stands for the default of what may be one value or several."""
-
-    read: Callable[[str], object]
-
-
-_UNIONS: Mapping[object, object] = {
-    "str | Sequence[str]": _Union(_several),
-    "bool | Sequence[str]": _Union(_flag_or_names),
-}
-"""By its declared type."""
-
-
-def _flat(kind: Any) -> dict[str, object]:
-    """Return the options of a connector and their defaults; parts of an option as `option.part`."""
-    types = {f.name: f.type for f in fields(kind)}
-    found: dict[str, object] = {}
-    for option, declared in _defaults(kind).items():
-        default = _LIKE.get(types[option]) if declared is MISSING else declared
-        default = _UNIONS.get(types[option], default)
-        parts = _flat(default) if is_dataclass(default) else {}
-        found |= {f"{option}.{part}": d for part, d in parts.items()} or {option: default}
-    return found
-
-
-def _defaults(kind: Any) -> dict[str, object]:
-    """Return the defaults of a frozen class, without fields that are not compared."""
-    return {
-        f.name: f.default if f.default_factory is MISSING else f.default_factory()
-        for f in fields(kind)
-        if f.compare
-    }
-
-
-def _nested(options: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Group options such as `retry.for` into one value each."""
-    found: dict[str, Any] = {}
-    for name, value in options.items():
-        option, dot, part = name.partition(".")
-        found[option] = {**found.get(option, {}), part: value} if dot else value
-    defaults: dict[str, Any] = _defaults(kind)
-    for option, default in defaults.items():
-        if option in found and is_dataclass(default):
-            parts: Any = default
-            found[option] = replace(parts, **_nested(found[option], default))
-    return found

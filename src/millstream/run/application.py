@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from py4j.protocol import Py4JError
 
@@ -24,7 +24,8 @@ from millstream.spark.report import silent
 from millstream.spark.session import log_of_jvm, warm_up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -37,6 +38,24 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.1
 _JVM_ENDS_WITHIN_S = 2.0
+
+
+class RunOptions(TypedDict, total=False):
+    """How to run: what the command line offers too."""
+
+    profile: str
+    """A profile of millstream.toml."""
+    home: str | Path
+    master: str
+    once: bool
+    """Stop when nothing is left."""
+    trigger: str
+    select: str | Sequence[str]
+    exclude: str | Sequence[str]
+    takeover: bool
+    fail_fast: bool
+    maintain: bool
+    """Whether the run maintains its tables without a request; it does, if not said otherwise."""
 
 
 class ApplicationRun:
