@@ -51,7 +51,7 @@ OTHER = {
     "loading.py": "the app of a user",
     "settings/profile.py": "millstream.toml",
     "doctor": "the machine",
-    "run/run_record.py": "the files of the app, of which a run records a hash",
+    "observe/run_record.py": "the files of the app, of which a run records a hash",
     "errors": "pages, which are part of the package",
     "operators/reference.py": "reference data of a user",
     "spark": "jars, Java, and the archive of classes in the cache of this user",

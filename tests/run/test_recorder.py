@@ -93,7 +93,7 @@ def test_what_a_killed_driver_did_not_record_is_read_from_the_tables(scene: Scen
 
 
 def _batches(home: Home) -> list[BatchRecord]:
-    from millstream.run.batch_record import missing_records
+    from millstream.observe.batch_record import missing_records
 
     found = missing_records(home, "orders", "source", None)
     return [record for record in found if isinstance(record, BatchRecord)]

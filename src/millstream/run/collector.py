@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from millstream.observe import Progress
-from millstream.run.batch_record import (
+from millstream.observe.batch_record import (
     ReadPositions,
     batch_record,
     live_record,

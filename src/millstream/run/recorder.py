@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, OvertakenError, concealed, fault
 from millstream.observe import Event
+from millstream.observe.batch_record import missing_records
 from millstream.observe.expectation_watch import ExpectationWatch
+from millstream.observe.export import Export, exporters
 from millstream.observe.history import History
 from millstream.observe.history_writer import HistoryWriter
 from millstream.observe.objective_watch import ObjectiveWatch
+from millstream.observe.reactions import Reactions
 from millstream.observe.record import BatchRecord, EventRecord
-from millstream.run.batch_record import missing_records
 from millstream.run.collector import Collector, Committed
-from millstream.run.export import Export, exporters
-from millstream.run.reactions import Reactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from millstream.errors import concealed
 from millstream.observe import Event
-from millstream.run.background import Background
+from millstream.observe.background import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,11 +39,11 @@ class Exporter(Protocol):
 def exporters(graph: Graph, home: Home, run: RunRecord) -> Iterable[Exporter]:
     """Make the exporters that the environment asks for, by the variables of their own clients."""
     if _is_asked_for(_TRACES) and find_spec("opentelemetry.sdk"):
-        from millstream.run.traces import TraceExporter
+        from millstream.observe.traces import TraceExporter
 
         yield TraceExporter(graph.app, run)
     if _is_asked_for(_LINEAGE) and find_spec("openlineage"):
-        from millstream.run.lineage import LineageExporter
+        from millstream.observe.lineage import LineageExporter
 
         yield LineageExporter(graph, home, run)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import fault
 from millstream.observe import Event
-from millstream.run.background import Background
+from millstream.observe.background import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

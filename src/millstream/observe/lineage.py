@@ -24,8 +24,8 @@ from millstream.check.tables import stored_inputs
 from millstream.lake.log import is_table
 from millstream.model.dataset import Serve, Source, Table
 from millstream.model.schema import RESERVED_PREFIX
+from millstream.observe.column_lineage import column_inputs
 from millstream.observe.record import BatchRecord, EventRecord, RunRecord
-from millstream.run.column_lineage import column_inputs
 from millstream.settings import __version__
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from tests.graphs import graph, serve, source, table, view
 from millstream.app import App
 from millstream.lake.home import Home
 from millstream.observe import Event
+from millstream.observe.background import Background
+from millstream.observe.export import Export, exporters
 from millstream.observe.record import BatchRecord, EventRecord, RunRecord
-from millstream.run.background import Background
-from millstream.run.export import Export, exporters
 from millstream.systems.memory.source import Memory
 from millstream.testing.hook import Hook, Reply
 
