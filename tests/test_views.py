@@ -33,6 +33,8 @@ class Held:
     is_active: bool = True
     failure: BaseException | None = field(default=None)
     is_reported: bool = True
+    commits_facts: bool = True
+    waiting: int | None = None
 
     def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
         return (self.progress,) if self.progress and self.progress["batchId"] > batch else ()

@@ -29,6 +29,8 @@ class Reporting:
     name: str = "clean"
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     is_reported: bool = True
+    commits_facts: bool = True
+    waiting: int | None = None
 
     def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
         return tuple(report for n, report in sorted(self.reports.items()) if n > batch)
@@ -69,8 +71,8 @@ def test_every_commit_is_recorded_once_and_in_order(data: st.DataObject) -> None
                 if data.draw(st.booleans()):
                     running.report(batch)
             case "look":
-                seen += collector.records([running], is_last=False)  # type: ignore[list-item]
-    seen += collector.records([running], is_last=True)  # type: ignore[list-item]
+                seen += collector.records([running], is_last=False)
+    seen += collector.records([running], is_last=True)
 
     done = next(planned, 9)
     assert [record.batch for record in seen] == list(range(done))
@@ -85,10 +87,10 @@ def test_a_commit_waits_for_its_report_and_those_after_it_wait_too() -> None:
     collector.add(committed(1))
     running.report(1)
 
-    assert list(collector.records([running], is_last=False)) == []  # type: ignore[list-item]
+    assert list(collector.records([running], is_last=False)) == []
     running.report(0)
 
-    records = collector.records([running], is_last=False)  # type: ignore[list-item]
+    records = collector.records([running], is_last=False)
     assert [(r.batch, r.duration_ms, r.phases) for r in records] == [
         (0, 100, {"addBatch": 90}),
         (1, 101, {"addBatch": 90}),
@@ -104,7 +106,7 @@ def test_what_a_live_source_gave_is_a_batch_of_it() -> None:
     collector.add(committed(0))
     collector.add(replace(committed(0), name="more"))
 
-    records = list(collector.records([clean, more], is_last=False))  # type: ignore[list-item]
+    records = list(collector.records([clean, more], is_last=False))
 
     assert [r.dataset for r in records] == ["clean", "clicks", "more"]
     assert (records[1].input, records[1].output) == (7, 5)

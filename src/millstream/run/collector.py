@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from py4j.protocol import Py4JError
 
@@ -18,8 +18,6 @@ from millstream.observe.batch_record import (
     sent_record,
     with_inputs,
 )
-from millstream.run.query import StreamRun
-from millstream.run.serve import ServeRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,10 +26,34 @@ if TYPE_CHECKING:
     from millstream.lake.log import Facts
     from millstream.model.graph import Graph
     from millstream.observe.record import BatchRecord
-    from millstream.run.supervise import Running
 
 _REPORTED_WITHIN_S = 10.0
 """How long after a commit Spark's report on it is waited for."""
+
+
+class ReportedQuery(Protocol):
+    """A query, as far as its batches are recorded."""
+
+    name: str
+
+    @property
+    def commits_facts(self) -> bool:
+        """Whether each of its batches is a commit with facts; else all that is known is Spark's."""
+        ...
+
+    @property
+    def waiting(self) -> int | None:
+        """How many rows it has left to read, if it knows better than Spark."""
+        ...
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether Spark reports on each of its batches."""
+        ...
+
+    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
+        """What Spark reported on the batches after one, the earliest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +90,7 @@ class Collector:
         self._commits.setdefault(committed.name, []).append(committed)
         self._latest[committed.name] = committed.facts
 
-    def records(self, runnings: Iterable[Running], *, is_last: bool) -> Iterator[BatchRecord]:
+    def records(self, runnings: Iterable[ReportedQuery], *, is_last: bool) -> Iterator[BatchRecord]:
         """Return the batches on which Spark has reported, or of which no report is expected.
 
         Args:
@@ -76,13 +98,13 @@ class Collector:
             is_last: Whether to wait for no report any more.
         """
         for running in runnings:
-            if isinstance(running, ServeRun):
+            if not running.commits_facts:
                 yield from self._sent(running)
             elif commits := self._commits.pop(running.name, []):
                 yield from self._committed(running, commits, is_last=is_last)
 
     def _committed(
-        self, running: Running, commits: list[Committed], *, is_last: bool
+        self, running: ReportedQuery, commits: list[Committed], *, is_last: bool
     ) -> Iterator[BatchRecord]:
         reported = _reported(running, commits[0].facts.batch - 1)
         for done, commit in enumerate(commits):
@@ -92,8 +114,7 @@ class Collector:
                 # The order of batches is kept.
                 self._commits[running.name] = commits[done:]
                 return
-            waiting = running.waiting if isinstance(running, StreamRun) else None
-            yield from self._records(commit, progress, waiting)
+            yield from self._records(commit, progress, running.waiting)
 
     def _records(
         self, commit: Committed, progress: Progress | None, waiting: int | None
@@ -110,7 +131,7 @@ class Collector:
         yield record
         yield from self._of_live(record, progress.observed)
 
-    def _sent(self, running: ServeRun) -> Iterator[BatchRecord]:
+    def _sent(self, running: ReportedQuery) -> Iterator[BatchRecord]:
         reported = _reported(running, self._recorded.get(running.name, -1))
         for batch, progress in reported.items():
             self._recorded[running.name] = batch
@@ -126,7 +147,7 @@ class Collector:
                 yield live_record(name, observed[name], record)
 
 
-def _reported(running: Running, after: int) -> dict[int, Progress]:
+def _reported(running: ReportedQuery, after: int) -> dict[int, Progress]:
     """Return Spark's reports on the batches after one, by batch; none if Spark is gone."""
     try:
         reports = [Progress.of(report) for report in running.progress_after(after)]

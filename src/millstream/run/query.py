@@ -174,6 +174,11 @@ class StreamRun:
         return self._raised or self._query.exception()
 
     @property
+    def commits_facts(self) -> bool:
+        """Whether each of its batches is a commit with facts."""
+        return True
+
+    @property
     def is_reported(self) -> bool:
         """Whether Spark reports on each of its batches, as it does while it runs."""
         return self.is_active

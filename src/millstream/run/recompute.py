@@ -71,6 +71,16 @@ class RecomputeRun:
         return self._raised
 
     @property
+    def commits_facts(self) -> bool:
+        """Whether each of its batches is a commit with facts."""
+        return True
+
+    @property
+    def waiting(self) -> int | None:
+        """How many rows it has left to read: it reads its inputs as a whole."""
+        return None
+
+    @property
     def is_reported(self) -> bool:
         """Whether Spark reports on its batches: it does not know of them."""
         return False

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from millstream.model.graph import Graph
     from millstream.observe.history_writer import Record
     from millstream.observe.record import RunRecord
-    from millstream.run.supervise import Running
+    from millstream.run.collector import ReportedQuery
 
 _EVERY_S = 0.25
 _JUDGED_EVERY_S = 1.0
@@ -53,7 +53,7 @@ class Recorder:
         self._export = Export(lambda: exporters(graph, home, run), self.on_event)
         self._incoming: queue.SimpleQueue[Committed | EventRecord] = queue.SimpleQueue()
         self._waiting: list[Record] = [run]
-        self._runnings: Sequence[Running] = ()
+        self._runnings: Sequence[ReportedQuery] = ()
         self._next_judgement = 0.0
         self._changes: list[EventRecord] = []
         """Objectives that are no longer met, or met again, and not reported yet."""
@@ -71,7 +71,7 @@ class Recorder:
         self._incoming.put(Committed.now(name, facts))
 
     def begin(
-        self, runnings: Sequence[Running], notify: Callable[[Sequence[EventRecord]], bool]
+        self, runnings: Sequence[ReportedQuery], notify: Callable[[Sequence[EventRecord]], bool]
     ) -> None:
         """Record what history lacks of earlier runs, then what these queries do.
 

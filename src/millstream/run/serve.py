@@ -64,6 +64,16 @@ class ServeRun:
         return None if self._query is None or self._stopping else self._query.exception()
 
     @property
+    def commits_facts(self) -> bool:
+        """Whether each of its batches is a commit with facts."""
+        return False
+
+    @property
+    def waiting(self) -> int | None:
+        """How many rows it has left to read: Spark knows."""
+        return None
+
+    @property
     def is_reported(self) -> bool:
         """Whether Spark reports on each of its batches."""
         return True

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from millstream.run.collector import ReportedQuery
+
 if TYPE_CHECKING:
     from millstream.errors import MillstreamError
     from millstream.lake.log import Facts
@@ -40,10 +42,8 @@ DEFAULT = Restart()
 NEVER = Restart(attempts=0)
 
 
-class Running(Protocol):
+class Running(ReportedQuery, Protocol):
     """Something that runs: a stream or a recomputed table."""
-
-    name: str
 
     @property
     def facts(self) -> Facts:
@@ -61,17 +61,8 @@ class Running(Protocol):
         ...
 
     @property
-    def is_reported(self) -> bool:
-        """Whether Spark reports on each of its batches."""
-        ...
-
-    @property
     def progress(self) -> dict[str, Any] | None:
         """What Spark reported on the last batch."""
-        ...
-
-    def progress_after(self, batch: int) -> tuple[dict[str, Any], ...]:
-        """What Spark reported on the batches after one, the earliest first."""
         ...
 
     def start(self, trigger: Trigger) -> None:
