@@ -18,7 +18,7 @@ from unittest.mock import patch
 import millstream as ms
 from bench.data import DDL, put
 from bench.memory import processor_s
-from millstream.run.recorder import Recorder
+from millstream.observe.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ from millstream.build.failure import lost_driver, translating_full_disk
 from millstream.errors import OvertakenError, fault, raise_faults
 from millstream.lake.lease import Lease
 from millstream.model.trigger import TRIGGERS, Trigger
+from millstream.observe.recorder import Recorder
 from millstream.observe.run_record import run_record
 from millstream.plan import plan
 from millstream.run.opening import RunnerOptions
-from millstream.run.recorder import Recorder
 from millstream.run.runner import Runner
 from millstream.run.supervise import DEFAULT, NEVER
 from millstream.run.upkeep import UpkeepOptions

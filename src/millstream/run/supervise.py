@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from millstream.run.collector import ReportedQuery
+from millstream.observe.collector import ReportedQuery
 
 if TYPE_CHECKING:
     from millstream.errors import MillstreamError

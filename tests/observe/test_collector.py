@@ -12,8 +12,8 @@ from tests.graphs import graph, source, table
 
 from millstream.lake.home import Home
 from millstream.lake.log import Facts
+from millstream.observe.collector import Collector, Committed
 from millstream.observe.progress import Progress
-from millstream.run.collector import Collector, Committed
 
 if TYPE_CHECKING:
     from millstream.observe.record import BatchRecord

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from millstream.errors import MillstreamError, OvertakenError, concealed, fault
 from millstream.observe import Event
 from millstream.observe.batch_record import missing_records
+from millstream.observe.collector import Collector, Committed
 from millstream.observe.expectation_watch import ExpectationWatch
 from millstream.observe.export import Export, exporters
 from millstream.observe.history import History
@@ -20,7 +21,6 @@ from millstream.observe.history_writer import HistoryWriter
 from millstream.observe.objective_watch import ObjectiveWatch
 from millstream.observe.reactions import Reactions
 from millstream.observe.record import BatchRecord, EventRecord
-from millstream.run.collector import Collector, Committed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.lake.log import Facts
     from millstream.model.graph import Graph
+    from millstream.observe.collector import ReportedQuery
     from millstream.observe.history_writer import Record
     from millstream.observe.record import RunRecord
-    from millstream.run.collector import ReportedQuery
 
 _EVERY_S = 0.25
 _JUDGED_EVERY_S = 1.0

@@ -10,7 +10,7 @@ import pytest
 from tests.apps import wait_for
 from tests.cli.conftest import commit
 from tests.graphs import AT, graph, source, table
-from tests.run.test_collector import Reporting
+from tests.observe.test_collector import Reporting
 
 from millstream.errors import OvertakenError, fault
 from millstream.lake.home import Home
@@ -20,7 +20,7 @@ from millstream.observe import Event
 from millstream.observe.history import History
 from millstream.observe.history_writer import HistoryWriter
 from millstream.observe.record import BatchRecord, EventRecord, RunRecord
-from millstream.run.recorder import Recorder
+from millstream.observe.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
