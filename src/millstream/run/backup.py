@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from millstream.errors import fault
 from millstream.lake.durable import sync_file, sync_folder
 from millstream.lake.home import Home
-from millstream.run.query import StreamRun
-from millstream.run.recompute import RecomputeRun
+from millstream.run.maintained_query import Pausable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.run.supervise import Supervised
+    from millstream.run.maintained_query import MaintainedQuery
 
 _SNAPSHOT = "snapshot"
 _DATABASE = ".db"
@@ -27,7 +26,7 @@ _LEFT_OUT = ("logs", "maintenance")
 """Not needed to continue; the snapshot itself is in one of them."""
 
 
-def take_snapshot(home: Home, queries: Sequence[Supervised] = ()) -> Path:
+def take_snapshot(home: Home, queries: Sequence[MaintainedQuery] = ()) -> Path:
     """Link all files of a home into a folder of it, while no batch is under way.
 
     No file of a home is changed once it has its name, but for the databases, which are copied.
@@ -37,7 +36,7 @@ def take_snapshot(home: Home, queries: Sequence[Supervised] = ()) -> Path:
     folder.mkdir(parents=True)
     with ExitStack() as paused:
         for query in queries:
-            if isinstance(query.running, StreamRun | RecomputeRun):
+            if isinstance(query.running, Pausable):
                 paused.enter_context(query.running.paused())
         for file in _files(home.path):
             target = folder / file.relative_to(home.path)

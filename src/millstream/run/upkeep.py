@@ -45,7 +45,7 @@ from millstream.model.dataset import Table
 from millstream.model.duration import parse_duration
 from millstream.model.query_options import UNDECLARED
 from millstream.run.backup import take_snapshot
-from millstream.run.query import StreamRun
+from millstream.run.maintained_query import Interruptible
 from millstream.run.readers import readers_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.lake.lease import Lease
     from millstream.model.graph import Graph
-    from millstream.run.supervise import Supervised
+    from millstream.run.maintained_query import MaintainedQuery
 
 _STAGING = "staging"
 _ANSWER_EVERY_S = 0.1
@@ -105,7 +105,7 @@ class Upkeep:
         self,
         graph: Graph,
         lease: Lease,
-        queries: Sequence[Supervised] = (),
+        queries: Sequence[MaintainedQuery] = (),
         options: UpkeepOptions = USUAL,
     ) -> None:
         self._graph, self._lease, self._home, self.queries = graph, lease, lease.home, queries
@@ -230,7 +230,7 @@ class Upkeep:
         """Return how a commit is made between two batches of the query that writes a table."""
         writer = name.removesuffix(QUARANTINE)
         for query in self.queries:
-            if query.query.name == writer and isinstance(query.running, StreamRun):
+            if query.query.name == writer and isinstance(query.running, Interruptible):
                 return query.running.before_next_batch
         return at_once
 
