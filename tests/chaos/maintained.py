@@ -39,8 +39,8 @@ from millstream.lake.maintenance import Requests, read_maintained
 from millstream.lake.stored import stored_files
 from millstream.loading import load
 from millstream.run.application import ApplicationRun
-from millstream.run.upkeep import UpkeepOptions
 from millstream.spark.session import open_session
+from millstream.upkeep.maintain import UpkeepOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -44,7 +44,7 @@ from millstream.lake.maintenance import read_maintained
 from millstream.lake.rows import read_rows
 from millstream.lake.stored import stored_files
 from millstream.model.schema import Schema
-from millstream.run.upkeep import BackgroundUpkeep, Upkeep, UpkeepOptions
+from millstream.upkeep.maintain import BackgroundUpkeep, Upkeep, UpkeepOptions
 
 if TYPE_CHECKING:
     from millstream.lake.delta import FencedTable

@@ -19,9 +19,9 @@ from millstream.lake.log import FEATURE, Facts, first_version
 from millstream.lake.rows import read_rows
 from millstream.lake.travel import read_table
 from millstream.model.schema import Schema
-from millstream.run.forget import Forgetting
-from millstream.run.upkeep import Effort, Upkeep, UpkeepOptions
 from millstream.testing import Script
+from millstream.upkeep.forget import Forgetting
+from millstream.upkeep.maintain import Effort, Upkeep, UpkeepOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ def backup(
 ) -> None:
     """Copy a home as it is between two batches; a running driver goes on."""
     from millstream.loading import find_home
-    from millstream.run.backup import copy_snapshot, refuse_if_taken
+    from millstream.upkeep.backup import copy_snapshot, refuse_if_taken
 
     place, target = find_home(app, home, profile), Path(into).absolute()
     place.verify_in_use()
@@ -44,8 +44,8 @@ def show(view: CopyView) -> None:
 
 def _snapshot(home: Home, wait_s: float) -> Path:
     from millstream.lake.lease import Lease
-    from millstream.run.backup import take_snapshot
-    from millstream.run.upkeep import by_driver
+    from millstream.upkeep.backup import take_snapshot
+    from millstream.upkeep.maintain import by_driver
 
     if by_driver(home, "snapshot", wait_s=wait_s):
         return home.maintenance / "snapshot"

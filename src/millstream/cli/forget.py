@@ -12,7 +12,7 @@ from millstream.errors import closest, fault, listed
 from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
-    from millstream.run.forget import Receipt
+    from millstream.upkeep.forget import Receipt
 
 
 def forget(  # noqa: PLR0913 - a command has the options it has
@@ -33,7 +33,7 @@ def forget(  # noqa: PLR0913 - a command has the options it has
     from millstream.lake.condition import OwnRows
     from millstream.lake.lease import Lease
     from millstream.loading import load
-    from millstream.run.forget import Forgetting
+    from millstream.upkeep.forget import Forgetting
 
     file, dataset = app_and_name(app, name)
     loaded = load(file, profile)

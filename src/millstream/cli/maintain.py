@@ -25,7 +25,7 @@ def maintain(
     from millstream.cli.status import show_sizes
     from millstream.lake.lease import Lease
     from millstream.loading import load
-    from millstream.run.upkeep import by_driver, maintain as maintain_here
+    from millstream.upkeep.maintain import by_driver, maintain as maintain_here
 
     loaded = load(app, profile)
     loaded.raise_faults(places=False)

@@ -23,7 +23,7 @@ def restore(
 ) -> None:
     """Make a home of a backup; the home must not be there."""
     from millstream.loading import find_home
-    from millstream.run.backup import restore as copy_back
+    from millstream.upkeep.backup import restore as copy_back
 
     source, place = Path(backup).absolute(), find_home(app, home, profile)
     view = CopyView(str(source), str(place.path), copy_back(source, place))

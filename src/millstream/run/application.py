@@ -19,9 +19,9 @@ from millstream.plan import plan
 from millstream.run.opening import RunnerOptions
 from millstream.run.runner import Runner
 from millstream.run.supervise import DEFAULT, NEVER
-from millstream.run.upkeep import UpkeepOptions
 from millstream.spark.report import silent
 from millstream.spark.session import log_of_jvm, warm_up
+from millstream.upkeep.maintain import UpkeepOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

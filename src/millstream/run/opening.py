@@ -37,9 +37,9 @@ from millstream.run.references import Renewal
 from millstream.run.serve import ServeRun
 from millstream.run.supervise import DEFAULT, Restart
 from millstream.run.unreadable import ReadableFiles
-from millstream.run.upkeep import USUAL, UpkeepOptions
 from millstream.serve.changes import Changes
 from millstream.serve.serve_sink import ServeSink
+from millstream.upkeep.maintain import USUAL, UpkeepOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

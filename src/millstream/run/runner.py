@@ -27,8 +27,8 @@ from millstream.run.references import is_outdated
 from millstream.run.slots import check_task_slots
 from millstream.run.supervise import Supervised
 from millstream.run.unreadable import has_files_to_read_again
-from millstream.run.upkeep import BackgroundUpkeep, Upkeep
 from millstream.spark.jobs import long_jobs
+from millstream.upkeep.maintain import BackgroundUpkeep, Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,6 @@ from millstream.plan import plan_fenced
 from millstream.run.opening import RunnerOptions
 from millstream.run.runner import Runner
 from millstream.run.supervise import NEVER
-from millstream.run.upkeep import Effort, Upkeep, UpkeepOptions
 from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
 from millstream.testing.frontier_check import frontier_faults
@@ -27,6 +26,7 @@ from millstream.testing.oracle import Oracle, rows_of
 from millstream.testing.quick import QUICK, WITHOUT_CHECKSUMS
 from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
+from millstream.upkeep.maintain import Effort, Upkeep, UpkeepOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

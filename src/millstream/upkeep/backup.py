@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from millstream.errors import fault
 from millstream.lake.durable import sync_file, sync_folder
 from millstream.lake.home import Home
-from millstream.run.maintained_query import Pausable
+from millstream.upkeep.maintained_query import Pausable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from millstream.run.maintained_query import MaintainedQuery
+    from millstream.upkeep.maintained_query import MaintainedQuery
 
 _SNAPSHOT = "snapshot"
 _DATABASE = ".db"

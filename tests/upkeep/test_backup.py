@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.faults import raises
 from tests.lake.test_delta import files, rows_of
-from tests.run.test_forget import millstream
 from tests.systems.test_table_source import committed
+from tests.upkeep.test_forget import millstream
 
 from millstream.alert.deliveries import Deliveries
 from millstream.lake.durable import write_durably
 from millstream.lake.home import Home
 from millstream.lake.log import Facts, facts_of
-from millstream.run.backup import copy_snapshot, restore, take_snapshot
+from millstream.upkeep.backup import copy_snapshot, restore, take_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,12 +73,9 @@ class Batches:
                 return
 
 
-def test_a_snapshot_is_of_one_moment_between_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_is_of_one_moment_between_batches(tmp_path: Path) -> None:
     home = Home.at(tmp_path / "home")
     batches = Batches(home)
-    monkeypatch.setattr("millstream.run.backup.StreamRun", Batches)
     query: Any = type("Supervised", (), {"running": batches})
     thread = threading.Thread(target=batches.write)
     thread.start()

@@ -44,9 +44,9 @@ from millstream.lake.stored import stored_files
 from millstream.model.dataset import Table
 from millstream.model.duration import parse_duration
 from millstream.model.query_options import UNDECLARED
-from millstream.run.backup import take_snapshot
-from millstream.run.maintained_query import Interruptible
-from millstream.run.readers import readers_of
+from millstream.upkeep.backup import take_snapshot
+from millstream.upkeep.maintained_query import Interruptible
+from millstream.upkeep.readers import readers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.lake.lease import Lease
     from millstream.model.graph import Graph
-    from millstream.run.maintained_query import MaintainedQuery
+    from millstream.upkeep.maintained_query import MaintainedQuery
 
 _STAGING = "staging"
 _ANSWER_EVERY_S = 0.1

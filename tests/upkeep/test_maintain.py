@@ -23,9 +23,9 @@ from millstream.lake.log import Facts, commit_path, facts_of, first_version
 from millstream.lake.maintenance import Maintained, read_maintained
 from millstream.lake.stored import stored_files
 from millstream.model.graph import Graph
-from millstream.run.readers import readers_of
-from millstream.run.upkeep import BackgroundUpkeep, Upkeep, UpkeepOptions, by_driver
 from millstream.testing import Script
+from millstream.upkeep.maintain import BackgroundUpkeep, Upkeep, UpkeepOptions, by_driver
+from millstream.upkeep.readers import readers_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from millstream.lake.log import files_added
 from millstream.lake.rows import live_rows
 from millstream.lake.stored import name_of
 from millstream.model.dataset import Serve
-from millstream.run.readers import other_readers, settled_readers
+from millstream.upkeep.readers import other_readers, settled_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -19,8 +19,8 @@ from millstream.lake.condition import OwnRows
 from millstream.lake.home import Home
 from millstream.lake.log import Facts, facts_of
 from millstream.lake.stored import StoredFile
-from millstream.run.forget import _own
 from millstream.testing.hook import Hook
+from millstream.upkeep.forget import _own
 
 if TYPE_CHECKING:
     from pathlib import Path
