@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import millstream as ms
+from millstream.model.reaction import REACTION_KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +27,16 @@ def shop() -> ms.App:
     app = ms.App("shop")
     app.source(orders)
     return app
+
+
+def test_a_function_that_names_no_event_reacts_to_all() -> None:
+    bare, called, chosen = ms.App("shop"), ms.App("shop"), ms.App("shop")
+
+    def page(event: object) -> None: ...
+
+    assert bare.on(page) is called.on()(page) is chosen.on("stale")(page) is page
+    kinds = [[r.kinds for r in app.graph.reactions] for app in (bare, called, chosen)]
+    assert kinds == [[REACTION_KINDS], [REACTION_KINDS], [("stale",)]]
 
 
 def test_a_decorator_that_needs_nothing_works_with_and_without_parentheses() -> None:

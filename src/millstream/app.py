@@ -7,24 +7,15 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 from millstream.bind import bind
 from millstream.bind.declared import DeclaredApp
 from millstream.bind.kind import destination_kinds, kinds, store_kinds
-from millstream.declare.dataset import (
-    alert_of,
-    model_of,
-    serve_of,
-    source_of,
-    sql_table_of,
-    sql_view_of,
-    table_of,
-    view_of,
-)
-from millstream.declare.function import location_of, location_of_caller
+from millstream.declare.declarations import Declarations
+from millstream.declare.function import location_of_caller
 from millstream.declare.notebook import execution
-from millstream.declare.register import Declaration, Register
+from millstream.declare.register import Declaration
 from millstream.declare.sql_file import Kinds, files_of, read_file
 from millstream.errors import (
     Location,
@@ -35,7 +26,6 @@ from millstream.errors import (
 )
 from millstream.model.graph import KEEP_VERSIONS, Graph
 from millstream.model.query_options import QueryOptions
-from millstream.model.reaction import Reaction
 from millstream.serve.lookup import Lookups
 from millstream.settings import Setting, resolve_home, resolve_master
 from millstream.settings.profile import read_profile
@@ -47,25 +37,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.bind import BoundApp
-    from millstream.declare.options import (
-        AlertOptions,
-        ModelOptions,
-        ServeOptions,
-        SourceOptions,
-        TableOptions,
-        ViewOptions,
-    )
     from millstream.lake.home import Home
-    from millstream.model.dataset import Dataset
     from millstream.model.destination import Destination
     from millstream.run.application import ApplicationRun, RunOptions
     from millstream.settings.profile import Profile
     from millstream.views.preview import Preview
 
-Function = TypeVar("Function", bound="Callable[..., Any]")
 
-
-class App:
+class App(Declarations):
     """A continuous application: sources, views and tables, declared by plain functions and SQL.
 
     The decorators return the function unchanged, so that a test may call it with any DataFrame.
@@ -82,9 +61,9 @@ class App:
         notify: Destination | Sequence[Destination] = (),
         keep_versions: str | None = None,
     ) -> None:
+        super().__init__()
         self.name, self._options = name, QueryOptions(trigger=trigger, batch=batch)
         self._notify = tuple(notify) if isinstance(notify, list | tuple) else (notify,)
-        self._reactions: dict[str, Reaction] = {}
         self.at = location_of_caller()
         in_code = f"code ({self.at})"
         self._home = Setting(str(home), in_code) if home else None
@@ -92,85 +71,12 @@ class App:
         self._keep_versions = Setting(keep_versions, in_code) if keep_versions else None
         self._folder = Path(self.at.file).absolute().parent
         self._profile: Profile | None = None
-        self._register = Register()
         self._lookups = Lookups()
         self._running: ApplicationRun | None = None
         self._deployed: Home | None = None
         self._thread: threading.Thread | None = None
         self._died_of: Exception | None = None
         self._for_next_start: list[str] = []
-
-    @overload
-    def source(self, function: Function, /) -> Function: ...
-    @overload
-    def source(
-        self, function: None = None, /, **options: Unpack[SourceOptions]
-    ) -> Callable[[Function], Function]: ...
-    def source(self, function: Any = None, /, **options: Any) -> Any:
-        """Declare where rows come from: the function returns a connector."""
-        return self._decorated(function, source_of, options)
-
-    @overload
-    def view(self, function: Function, /) -> Function: ...
-    @overload
-    def view(
-        self, function: None = None, /, **options: Unpack[ViewOptions]
-    ) -> Callable[[Function], Function]: ...
-    def view(self, function: Any = None, /, **options: Any) -> Any:
-        """Declare a named query, inlined into every query that reads it."""
-        return self._decorated(function, view_of, options)
-
-    @overload
-    def table(self, function: Function, /) -> Function: ...
-    @overload
-    def table(
-        self, function: None = None, /, **options: Unpack[TableOptions]
-    ) -> Callable[[Function], Function]: ...
-    def table(self, function: Any = None, /, **options: Any) -> Any:
-        """Declare a query whose answer is kept as a Delta table."""
-        return self._decorated(function, table_of, options)
-
-    def serve(
-        self, function: None = None, /, **options: Unpack[ServeOptions]
-    ) -> Callable[[Function], Function]:
-        """Declare a query whose answer goes to sinks."""
-        return self._decorated(function, serve_of, options)
-
-    def alert(
-        self, function: None = None, /, **options: Unpack[AlertOptions]
-    ) -> Callable[[Function], Function]:
-        """Declare a query whose rows are sent to someone, each once in its outbox."""
-        return self._decorated(function, alert_of, options)
-
-    def model(
-        self, function: None = None, /, **options: Unpack[ModelOptions]
-    ) -> Callable[[Function], Function]:
-        """Declare a model: the function returns the rows that it learns from."""
-        return self._decorated(function, model_of, options)
-
-    def on(self, *kinds: str) -> Callable[[Function], Function]:
-        """Declare a function that is called with each event of these kinds, in the driver.
-
-        It runs beside the queries; what it raises is reported, and stops nothing.
-        """
-
-        def declared(function: Function) -> Function:
-            # In a notebook, a function that is defined again takes the place of the earlier one.
-            at = location_of(function)
-            self._reactions[function.__qualname__] = Reaction(kinds, function, at)
-            return function
-
-        return declared
-
-    def sql(self, name: str, query: str, /, **options: Unpack[TableOptions]) -> None:
-        """Declare a table by a query; the names after FROM are what it reads."""
-        at = location_of_caller()
-        self._declare(name, lambda: sql_table_of(name, query, at, options))
-
-    def sql_view(self, name: str, query: str) -> None:
-        """Declare a view by a query; the names after FROM are what it reads."""
-        at = location_of_caller()
-        self._declare(name, lambda: sql_view_of(name, query, at))
 
     def choose(self, profile: str | None, *, beside: Path | None = None) -> None:
         """Choose a profile of the millstream.toml that belongs to a folder, else to the app's."""
@@ -452,29 +358,8 @@ class App:
             read = read_file(file, known)
             self._enter(Declaration(read.name, read.dataset, tuple(read.faults), cell))
 
-    def _decorated(
-        self,
-        function: Function | None,
-        make: Callable[[Any, Any], Dataset],
-        options: Mapping[str, Any],
-    ) -> Callable[..., Any]:
-        """Declare the function of a bare decorator; without one, give the decorator."""
-
-        def register(function: Function) -> Function:
-            if not callable(function):
-                message = f"a function is decorated and options have names; got {function!r}"
-                raise TypeError(message)
-            name = options.get("name", function.__name__)
-            self._declare(name, lambda: make(function, options))
-            return function
-
-        return register if function is None else register(function)
-
-    def _declare(self, name: str, make: Callable[[], Dataset]) -> None:
-        self._enter(Declaration.of(name, make, execution()))
-
     def _enter(self, entry: Declaration) -> None:
-        self._register.enter(entry)
+        super()._enter(entry)
         if self.is_running and entry.dataset is not None:
             self._for_next_start.append(entry.name)
             message = f"{self.name!r} runs: {entry.name!r} as declared here is for its next start"
