@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.check.alerts import destination_faults
+from millstream.check.alerts import destination_faults, notify_faults, unknown_events
 from millstream.check.names import cycles, duplicate_names, refused_names, unknown_inputs
 from millstream.check.options import (
     refused_durations,
@@ -14,7 +14,6 @@ from millstream.check.options import (
     uncounted_rows,
     unused_partitions,
 )
-from millstream.check.reactions import notify_faults, unknown_events
 from millstream.check.serve import (
     same_sinks,
     served_changes,

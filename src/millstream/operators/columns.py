@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, CalendarIntervalType, MapType, StructType, VariantType
 
 from millstream.model.schema import quoted_name
 from millstream.operators.fault import column_fault
@@ -74,6 +74,19 @@ def has_within(kind: DataType, kinds: tuple[type[DataType], ...]) -> bool:
         case MapType():
             return has_within(kind.keyType, kinds) or has_within(kind.valueType, kinds)
     return False
+
+
+def check_order(rows: DataFrame, groups: Sequence[str], *, call: str, at: Location) -> None:
+    """Check that rows have an order beside the columns that group them.
+
+    Raises:
+        OPERATOR_COLUMN: A column has a type without order.
+    """
+    for name in (name for name in rows.columns if name not in groups):
+        kind = rows.schema[name].dataType
+        if has_within(kind, (MapType, VariantType, CalendarIntervalType)):
+            why = f"which is {kind.simpleString()}: such rows have no order"
+            raise column_fault(call, name, why=why, columns=rows.columns, at=at)
 
 
 def check_columns(

@@ -103,17 +103,11 @@ def _with_ties(
 
 def _check(rows: DataFrame, orders: Sequence[str], groups: Sequence[str], at: Location) -> None:
     """Check the columns that rows are grouped and ordered by."""
-    from pyspark.sql.types import CalendarIntervalType, MapType, VariantType
-
-    from millstream.operators.columns import check_columns, has_within
+    from millstream.operators.columns import check_columns, check_order
 
     check_columns(rows, orders, call=_CALL, option="by", at=at)
     check_columns(rows, groups, call=_CALL, option="per", at=at)
     if RANK in rows.columns:
         why = "which is what the answer calls the place of a row: rename it"
         raise column_fault(_CALL, RANK, why=why, columns=rows.columns, at=at)
-    for name in (name for name in rows.columns if name not in groups):
-        kind = rows.schema[name].dataType
-        if has_within(kind, (MapType, VariantType, CalendarIntervalType)):
-            why = f"which is {kind.simpleString()}: such rows have no order"
-            raise column_fault(_CALL, name, why=why, columns=rows.columns, at=at)
+    check_order(rows, groups, call=_CALL, at=at)

@@ -157,9 +157,7 @@ def _check(  # noqa: PLR0913 - what a reservoir is made of
     call: str,
     at: Location,
 ) -> None:
-    from pyspark.sql.types import CalendarIntervalType, MapType, VariantType
-
-    from millstream.operators.columns import check_columns, has_within
+    from millstream.operators.columns import check_columns, check_order
 
     check_sample(rows, names, seed, call=call, at=at)
     check_columns(rows, groups, call=call, option="per", at=at)
@@ -169,8 +167,4 @@ def _check(  # noqa: PLR0913 - what a reservoir is made of
     if PLACE in rows.columns:
         why = "which is what a reservoir calls the place of a row: rename it"
         raise column_fault(call, PLACE, why=why, columns=rows.columns, at=at)
-    for name in (name for name in rows.columns if name not in groups):
-        kind = rows.schema[name].dataType
-        if has_within(kind, (MapType, VariantType, CalendarIntervalType)):
-            why = f"which is {kind.simpleString()}: such rows have no order"
-            raise column_fault(call, name, why=why, columns=rows.columns, at=at)
+    check_order(rows, groups, call=call, at=at)
