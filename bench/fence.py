@@ -131,8 +131,8 @@ def main() -> None:
         }
         for name, (sink, by_hand) in sinks.items():
             fenced, *without = milliseconds(ours(sink), *by_hand)
-            told = dict(zip(SIDES, (fenced, *without), strict=False))
-            report[name] = told | {"the fence, ms": round(fenced - without[0], 2)}
+            reported = dict(zip(SIDES, (fenced, *without), strict=False))
+            report[name] = reported | {"the fence, ms": round(fenced - without[0], 2)}
             print(name, report[name], flush=True)
     (HERE / "results" / "fence.json").write_text(json.dumps(report, indent=2) + "\n")
 

@@ -112,7 +112,7 @@ def main() -> None:
         small = {side: small_batches(side, place / side) for side in ("plain", "ours")}
         for index, what in enumerate(("start-up, s", "small batch, s")):
             ours, plain = small["ours"][index], small["plain"][index]
-            report[what] = told(ours, plain, plain / ours, wanted=2.0)
+            report[what] = shown(ours, plain, plain / ours, wanted=2.0)
             print(what, report[what], flush=True)
         folder = place / "large"
         folder.mkdir()
@@ -121,7 +121,7 @@ def main() -> None:
         for what, wanted in (("landed", 0.85), ("live", 0.95)):
             plain = throughput("plain", what, folder, place / f"plain-{what}")
             ours = throughput("ours", what, folder, place / f"ours-{what}")
-            report[f"{what} ETL, rows/s"] = told(ours, plain, ours / plain, wanted=wanted)
+            report[f"{what} ETL, rows/s"] = shown(ours, plain, ours / plain, wanted=wanted)
             print(what, report[f"{what} ETL, rows/s"], flush=True)
     write(report | times())
 
@@ -133,7 +133,7 @@ def write(report: dict[str, object]) -> None:
     print(json.dumps(report, indent=2))
 
 
-def told(ours: float, plain: float, ratio: float, *, wanted: float) -> dict[str, float]:
+def shown(ours: float, plain: float, ratio: float, *, wanted: float) -> dict[str, float]:
     return {
         "ours": round(ours, 2),
         "plain PySpark": round(plain, 2),

@@ -116,13 +116,13 @@ def grown(spark: SparkSession, operator: Operator, place: Path) -> dict[str, Any
             entries = entries_of(spark, checkpoint, operator.parts)
             keys.append(keys_in(entries))
             sizes.append(sum(len(packed) for _, packed in entries))
-    told: dict[str, Any] = {"batches": sum(map(len, legs))}
-    told["state rows at 25, 50, 75, 100 %"] = [leg[-1] for leg in legs]
-    told["most state rows by quarter"] = [max(leg) for leg in legs]
+    reported: dict[str, Any] = {"batches": sum(map(len, legs))}
+    reported["state rows at 25, 50, 75, 100 %"] = [leg[-1] for leg in legs]
+    reported["most state rows by quarter"] = [max(leg) for leg in legs]
     if operator.parts:
-        told["keys in them"], told["bytes in them"] = keys, sizes
+        reported["keys in them"], reported["bytes in them"] = keys, sizes
     last = keys if operator.parts else [max(leg) for leg in legs]
-    return {**told, "last quarter to second": round(last[3] / last[1], 2)}
+    return {**reported, "last quarter to second": round(last[3] / last[1], 2)}
 
 
 def state_rows(batch: Batch) -> int:
@@ -155,15 +155,15 @@ def main(*names: str) -> None:
         spark = session(place)
 
         def look(name: str) -> tuple[str, dict[str, Any]]:
-            told = grown(spark, OPERATORS[name], place / str([*OPERATORS].index(name)))
-            print(name, told, flush=True)
-            return name, told
+            reported = grown(spark, OPERATORS[name], place / str([*OPERATORS].index(name)))
+            print(name, reported, flush=True)
+            return name, reported
 
         # A small batch mostly waits: for files, for Python, for its turn.
         with ThreadPoolExecutor(AT_ONCE) as several:
-            told = dict(several.map(look, names or OPERATORS))
+            reported = dict(several.map(look, names or OPERATORS))
         stop_session(spark)
-    write_report("growth", {"rows a batch": ROWS, "new users a batch": USERS, **told})
+    write_report("growth", {"rows a batch": ROWS, "new users a batch": USERS, **reported})
 
 
 if __name__ == "__main__":

@@ -137,9 +137,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as temporary:
         place = Path(temporary)
         spark = session(place)
-        told = {name: compared(spark, s, place / str(s.keys)) for name, s in SHAPES.items()}
+        reported = {name: compared(spark, s, place / str(s.keys)) for name, s in SHAPES.items()}
         stop_session(spark)
-    write_report("joins", told)
+    write_report("joins", reported)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """From one Kafka topic to another: how long a record takes in batches, continuously, in real time.
 
-A record is stamped by whoever sends it, and again when Spark sends its answer; the difference is
+A record is stamped by its sender, and again when Spark sends its answer; the difference is
 what is measured.
 """
 

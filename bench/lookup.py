@@ -58,9 +58,9 @@ def console(folder: Path) -> Iterator[Callable[[str, str], dict[str, Any]]]:
     command = [sys.executable, "-m", "millstream.cli", "console", "--port", "0", "--json"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        line = http.client.HTTPConnection(urlsplit(told["url"]).netloc)
-        headers = {"Authorization": f"Bearer {told['token']}"}
+        reported = json.loads(process.stdout.readline())
+        line = http.client.HTTPConnection(urlsplit(reported["url"]).netloc)
+        headers = {"Authorization": f"Bearer {reported['token']}"}
 
         def look_up(dataset: str, page: str) -> dict[str, Any]:
             line.request("GET", f"/api/get/{dataset}?{urlencode({'page': page})}", headers=headers)

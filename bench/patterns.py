@@ -136,7 +136,7 @@ def payments_of(dice: np.random.Generator, number: int) -> pa.Table:
 
 
 def last_of_all(number: int) -> pa.Table:
-    """Make up a payment so late that all others are told."""
+    """Make up a payment so late that all others are final."""
     late = START_US + (number + 100) * BATCH_US
     row = {"card": ["last"], "amount": [100.0], "country": ["de"]}
     return pa.table({**row, "at": pa.array([late], pa.timestamp("us", "UTC"))})
@@ -159,11 +159,11 @@ def main() -> None:
         write_batches(place / "all", [*payments, last_of_all(BATCHES)])
         write_batches(place / "share", [*map(share_of, payments), last_of_all(BATCHES)])
         spark = session(place)
-        told = {name: compared(spark, big, place) for name, big in BIG.items()}
+        reported = {name: compared(spark, big, place) for name, big in BIG.items()}
         stop_session(spark)
     given = f"1 in {SHARE} cards, with all of their rows"
     shape = {"cards": CARDS, "rows a batch": ROWS, "by hand is given": given}
-    write_report("patterns", {**shape, **told})
+    write_report("patterns", {**shape, **reported})
 
 
 def compared(spark: SparkSession, big: float, place: Path) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def main() -> None:
         spark = open_session("proof", master="local[2]", conf=QUICK, log_dir=Path(logs))
         for mode in MODES:
             taken = [scripted(spark, mode) for _ in range(WARM_UP + SCRIPTS)][WARM_UP:]
-            told = {"median": statistics.median(taken), "least": min(taken), "most": max(taken)}
-            report[f"scripted test, {mode}, s"] = {n: round(s, 2) for n, s in told.items()}
+            reported = {"median": statistics.median(taken), "least": min(taken), "most": max(taken)}
+            report[f"scripted test, {mode}, s"] = {n: round(s, 2) for n, s in reported.items()}
             print(report[f"scripted test, {mode}, s"], flush=True)
         began = time.monotonic()
         assert_prefix_consistent(visits("append"), ROWS, runs=RUNS, seed=1, spark=spark)

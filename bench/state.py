@@ -133,7 +133,7 @@ def _visits(users: np.ndarray[Any, Any]) -> pa.Table:
 
 
 def measured(spark: SparkSession, way: Way, files: Path, place: Path) -> list[Batch]:
-    """Count in one of the ways; tell how it went."""
+    """Count in one of the ways; return how it went."""
     checkpoint = place / f"{files.name}-{way.__name__}"
     batches = run(way(stream_of(spark, files)), checkpoint, mode=mode_of(way))
     large, small = rates(batches)
@@ -210,8 +210,8 @@ def main() -> None:
     for ways_found in (*(of_ways.values() for of_ways in found.values()), turns):
         wanted, *others = [[b.answered for b in batches] for batches in ways_found]
         assert all(other == wanted for other in others)
-    told = report(found[whole], found[share], turns)
-    write_report("state", {**told, "memory with all keys": memory})
+    reported = report(found[whole], found[share], turns)
+    write_report("state", {**reported, "memory with all keys": memory})
 
 
 def report(
@@ -220,17 +220,17 @@ def report(
     keys = whole[by_spark][-1].state[0]["numRowsTotal"]
     assert keys == KEYS
     large, small = rates(whole[ours])
-    told: dict[str, Any] = {"keys": keys, "rows a batch": ROWS, "rows a small batch": FEW}
-    told["ours, rows/s"] = {"large batches": round(large), "small batches": round(small)}
+    reported: dict[str, Any] = {"keys": keys, "rows a batch": ROWS, "rows a small batch": FEW}
+    reported["ours, rows/s"] = {"large batches": round(large), "small batches": round(small)}
     aggregate = rates(whole[by_spark])
-    told["Spark's aggregate"] = {
+    reported["Spark's aggregate"] = {
         **_rates(aggregate),
         "ratio": round(large / aggregate[0], 2),
         "wanted at least": 0.5,
     }
     for name, way in (("by hand, Row", by_row), ("by hand, pandas", by_frame)):
         theirs = rates(share[way])
-        told[name] = {
+        reported[name] = {
             **_rates(theirs),
             "ratio": round(large / theirs[0], 1),
             "wanted at least": 10,
@@ -238,16 +238,16 @@ def report(
             "of small batches, wanted at least": 1,
         }
     warm, theirs_warm = (batches[IN_TURN // 2 :] for batches in turns)
-    told["small batches in turn, all keys in both"] = {
+    reported["small batches in turn, all keys in both"] = {
         "ours, rows/s": round(rate(warm)),
         "by hand, Row, rows/s": round(rate(theirs_warm)),
         "ratio": round(rate(warm) / rate(theirs_warm), 2),
         "ratio in all": round(rate_in_all(warm) / rate_in_all(theirs_warm), 2),
         "wanted at least": 1,
     }
-    told["by hand is given"] = f"1 in {SHARE} keys and rows, and the same small batches"
-    told["ours, given the same, rows/s"] = _rates(rates(share[ours]))
-    return told
+    reported["by hand is given"] = f"1 in {SHARE} keys and rows, and the same small batches"
+    reported["ours, given the same, rows/s"] = _rates(rates(share[ours]))
+    return reported
 
 
 def _rates(found: tuple[float, float]) -> dict[str, float]:

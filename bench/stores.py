@@ -152,11 +152,11 @@ def main() -> None:
             found = {"ours": rate(ours(sink), many), "row by row": rate(by_hand, few)}
             if name == "Postgres":
                 found["executemany"] = rate(postgres_by_hand(postgres.dsn, many=True), many[:3])
-            told: dict[str, float] = {f"{side}, rows/s": round(f) for side, f in found.items()}
+            reported: dict[str, float] = {f"{side}, rows/s": round(f) for side, f in found.items()}
             for side in [side for side in found if side != "ours"]:
-                told[f"ratio to {side}"] = round(found["ours"] / found[side], 1)
-            report[name] = told
-            print(name, told, flush=True)
+                reported[f"ratio to {side}"] = round(found["ours"] / found[side], 1)
+            report[name] = reported
+            print(name, reported, flush=True)
     (HERE / "results" / "stores.json").write_text(json.dumps(report, indent=2) + "\n")
 
 

@@ -29,7 +29,7 @@ _MOST_BATCHES = 10_000
 
 @dataclass(frozen=True)
 class Batch:
-    """What Spark tells of a batch."""
+    """What Spark reports on a batch."""
 
     rows: int
     seconds: float
@@ -94,8 +94,8 @@ def run_in_turn(lanes: Sequence[Lane], tables: Iterable[pa.Table]) -> list[list[
 def _writer(answers: DataFrame, checkpoint: Path, mode: str) -> DataStreamWriter:
     # Every column is hashed, so none is left out; the hash comes with the progress of the batch.
     hashed = F.sum(F.xxhash64(*map(F.col, answers.columns)).cast("decimal(38, 0)"))
-    told = answers.observe(ANSWERS, F.count("*").alias("rows"), hashed.alias("hash"))
-    writer = told.writeStream.format("noop").outputMode(mode)
+    reported = answers.observe(ANSWERS, F.count("*").alias("rows"), hashed.alias("hash"))
+    writer = reported.writeStream.format("noop").outputMode(mode)
     return writer.option("checkpointLocation", str(checkpoint))
 
 
@@ -104,11 +104,11 @@ def _batches(query: StreamingQuery) -> list[Batch]:
 
 
 def _batch(progress: dict[str, Any]) -> Batch:
-    told = progress.get("observedMetrics", {}).get(ANSWERS) or {}
+    reported = progress.get("observedMetrics", {}).get(ANSWERS) or {}
     return Batch(
         progress["numInputRows"],
         progress["durationMs"]["triggerExecution"] / 1000,
-        (int(told.get("rows") or 0), int(told.get("hash") or 0)),
+        (int(reported.get("rows") or 0), int(reported.get("hash") or 0)),
         tuple(progress["stateOperators"]),
     )
 

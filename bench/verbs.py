@@ -80,20 +80,20 @@ def main() -> None:
         os.environ["MILLSTREAM_CACHE"] = str(place / "cache")
         deploy(place)
         for what, words in REFERENCES.items():
-            report[what] = told([measure(words, place) for _ in range(RUNS)], wanted=None)
+            report[what] = reported([measure(words, place) for _ in range(RUNS)], wanted=None)
             print(what, report[what], flush=True)
         first = measure((*PROGRAM, "graph"), place)
-        report["graph, the first time (SQL is parsed)"] = told([first], wanted=None)
+        report["graph, the first time (SQL is parsed)"] = reported([first], wanted=None)
         for words, wanted in COMMANDS.items():
             runs = [measure((*PROGRAM, *words), place) for _ in range(RUNS)]
-            report[" ".join(words)] = told(runs, wanted=wanted)
+            report[" ".join(words)] = reported(runs, wanted=wanted)
             print(" ".join(words), report[" ".join(words)], flush=True)
     results = HERE / "results"
     results.mkdir(exist_ok=True)
     (results / "verbs.json").write_text(json.dumps(report, indent=2) + "\n")
 
 
-def told(runs: list[tuple[float, float]], *, wanted: float | None) -> dict[str, float | None]:
+def reported(runs: list[tuple[float, float]], *, wanted: float | None) -> dict[str, float | None]:
     return {
         "median, s": round(statistics.median(took for took, _ in runs), 3),
         "least, s": round(min(took for took, _ in runs), 3),

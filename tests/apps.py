@@ -47,7 +47,7 @@ def timed(connector: Connector | None = None, **options: Any) -> App:
 
 
 def run(app: App, home: Path, **options: Any) -> list[Event]:
-    """Run until nothing is left, stopping at the first fault; give what was told."""
+    """Run until nothing is left, stopping at the first fault; return what was reported."""
     events: list[Event] = []
     manner: Any = {"home": home, "once": True, "fail_fast": True, **options}
     running = app.open(manner, on_event=events.append)

@@ -67,11 +67,11 @@ def _query(random: Random) -> str:
 
 
 def _from(random: Random, tables: list[str]) -> str:
-    told = tables[0]
+    reported = tables[0]
     for number, table in enumerate(tables[1:], 1):
         side, on = random.choice(_SIDES), random.choice(_SHARED)
         using = ", ".join(random.sample(_SHARED, random.choice([1, 1, 2, 3])))
-        told += random.choice(
+        reported += random.choice(
             [
                 f" {side}JOIN {table} USING ({using})",
                 f" {side}JOIN {table} USING ({using})",
@@ -81,7 +81,7 @@ def _from(random: Random, tables: list[str]) -> str:
                 random.choice([f" CROSS JOIN {table}", f", {table}"]),
             ]
         )
-    return told
+    return reported
 
 
 def _name(random: Random, tables: list[str]) -> str:

@@ -17,7 +17,7 @@ _ENDS_WITHIN_S = 10.0
 
 
 class Proxy:
-    """Passes bytes on to a server, until it is told to cut the line."""
+    """Passes bytes on to a server, until it is asked to cut the line."""
 
     def __init__(self, port: int, *, at: int = 0) -> None:
         self._to = port

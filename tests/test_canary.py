@@ -64,11 +64,11 @@ def written(secret: str) -> Iterator[bytes]:
         yield base64.b64encode(text.encode()).rstrip(b"=")[:-1]
 
 
-def leaks(secrets: Iterable[str], told: dict[str, bytes]) -> list[str]:
+def leaks(secrets: Iterable[str], reported: dict[str, bytes]) -> list[str]:
     return [
         f"{secret} in {where}"
         for secret in secrets
-        for where, text in told.items()
+        for where, text in reported.items()
         if any(form in text for form in written(secret))
     ]
 

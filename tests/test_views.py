@@ -160,7 +160,7 @@ def test_a_batch_without_rows_that_closes_windows_has_an_output_rate() -> None:
     assert (view.input_rate, view.output_rate) == (0.0, 50.0)
 
 
-def test_what_was_set_aside_is_told_of_the_batch_and_in_total() -> None:
+def test_what_was_set_aside_is_reported_of_the_batch_and_in_total() -> None:
     facts = Facts(batch=6).plus({"input": 9, "ok": 2, "late": 7})
     facts = replace(facts, batch=7).plus({"input": 4, "ok": 4, "late": 0})
 
@@ -170,9 +170,9 @@ def test_what_was_set_aside_is_told_of_the_batch_and_in_total() -> None:
 
 
 def test_the_first_batch_has_the_rate_it_was_processed_at() -> None:
-    told = spoken(0, rows=10, rate=0.0, processedRowsPerSecond=20.0)
+    reported = spoken(0, rows=10, rate=0.0, processedRowsPerSecond=20.0)
 
-    [view] = look([stream(Held(Facts(batch=0).plus({"written": 5}), told))], {})
+    [view] = look([stream(Held(Facts(batch=0).plus({"written": 5}), reported))], {})
 
     assert (view.input_rate, view.output_rate) == (20.0, 10.0)
 
@@ -187,9 +187,9 @@ def test_rules_that_only_warn_are_counted_as_violations() -> None:
 
 def test_a_live_source_shows_the_verdicts_of_its_last_batch() -> None:
     counts = {"input": 5, "ok": 3, "late": 0, "future": 0, "malformed": 2, "rejected": 0}
-    told = spoken(0, rows=5, rate=5.0, observedMetrics={"clicks": counts})
+    reported = spoken(0, rows=5, rate=5.0, observedMetrics={"clicks": counts})
 
-    live, view = look([stream(Held(Facts(batch=0), told))], {})
+    live, view = look([stream(Held(Facts(batch=0), reported))], {})
 
     assert (live.name, live.kind, live.verdicts) == ("clicks", "live", {"malformed": 2})
     assert live.totals is None

@@ -20,7 +20,7 @@ def at(clock: str) -> datetime:
     return datetime.fromisoformat(f"2026-01-01T{clock}").replace(tzinfo=UTC)
 
 
-def test_an_impression_is_told_with_its_click_or_when_it_can_have_none(
+def test_an_impression_is_reported_with_its_click_or_when_it_can_have_none(
     stream: Callable[..., Script],
 ) -> None:
     def shown(number: int, at: str) -> None:

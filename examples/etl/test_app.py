@@ -1,4 +1,4 @@
-"""The app under a script: rows arrive when they are sent, and time moves when it is told to."""
+"""The app under a script: rows arrive when they are sent, and time moves when a test says so."""
 
 from collections.abc import Callable
 from pathlib import Path

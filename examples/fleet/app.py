@@ -106,9 +106,9 @@ def per_minute(clean: DataFrame) -> DataFrame:
 @app.view
 def reports(clean: DataFrame, faults: DataFrame) -> DataFrame:
     """Positions and faults together."""
-    told = clean.select("at", F.lit(0).alias("fault"), "speed")
+    shown = clean.select("at", F.lit(0).alias("fault"), "speed")
     complained = faults.select("at", F.lit(1).alias("fault"), F.lit(None).cast("double"))
-    return told.union(complained)
+    return shown.union(complained)
 
 
 @app.table

@@ -19,7 +19,7 @@ def position(car: str, at: str, speed: float) -> dict[str, object]:
     return {"car": car, "at": at, "lat": 52.5, "lon": 13.4, "speed": speed, "fuel": 40.0}
 
 
-def test_cars_that_drive_too_fast_or_fall_silent_are_told_and_faults_hold_nobody_back(
+def test_cars_that_drive_too_fast_or_fall_silent_are_reported_and_faults_hold_nobody_back(
     stream: Callable[..., Script],
 ) -> None:
     with stream(load(APP)) as s:

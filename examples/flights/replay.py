@@ -86,8 +86,8 @@ def arrival(row: Row, zone: ZoneInfo) -> tuple[datetime, Message] | None:
     due = midnight + timedelta(hours=clock // 100, minutes=clock % 100)
     if due <= scheduled:
         due += timedelta(days=1)
-    told = identity(row) | {"delay": delay, "air_time": minutes(row["air_time"])}
-    return due.astimezone(UTC) + timedelta(minutes=delay), told
+    reported = identity(row) | {"delay": delay, "air_time": minutes(row["air_time"])}
+    return due.astimezone(UTC) + timedelta(minutes=delay), reported
 
 
 def weather(row: Row) -> tuple[datetime, Message]:

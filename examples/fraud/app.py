@@ -104,8 +104,8 @@ def history(
 
 def against() -> Column:
     """Return the names of the rules against a payment."""
-    told = [F.when(F.expr(rule), F.lit(name)) for name, rule in RULES.items()]
-    return F.array_compact(F.array(*told))
+    reported = [F.when(F.expr(rule), F.lit(name)) for name, rule in RULES.items()]
+    return F.array_compact(F.array(*reported))
 
 
 @app.table

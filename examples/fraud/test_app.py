@@ -19,8 +19,8 @@ def test_a_payment_is_denied_for_what_came_before_it_however_it_arrives(
     stream: Callable[..., Script],
 ) -> None:
     def paid(number: int, at: str, amount: float, country: str = "DE", customer: int = 0) -> None:
-        told = {"amount": amount, "country": country, "confirmed": False}
-        s.send("payments", payment=number, customer=f"customer-{customer:02d}", at=at, **told)
+        reported = {"amount": amount, "country": country, "confirmed": False}
+        s.send("payments", payment=number, customer=f"customer-{customer:02d}", at=at, **reported)
 
     with stream(load(APP)) as s:
         paid(3, "12:00:04", 90.0)

@@ -1,4 +1,4 @@
-"""Orders that are not picked in time, told to a server, whenever the driver dies."""
+"""Orders that are not picked in time, sent to a server, whenever the driver dies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scan(order: str, kind: str, at: str, zone: str = "dry") -> dict[str, str]:
     return {"order": order, "zone": zone, "kind": kind, "at": at}
 
 
-def test_what_is_not_picked_in_time_is_told_under_one_key_though_the_driver_dies(
+def test_what_is_not_picked_in_time_is_reported_under_one_key_though_the_driver_dies(
     stream: Callable[..., Script], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Hook() as hook:
@@ -38,9 +38,9 @@ def test_what_is_not_picked_in_time_is_told_under_one_key_though_the_driver_dies
             s.drain()
             s.assert_consistent()
 
-        told = [each for each in hook.received if each.body["alert"] == "unpicked"]
-        assert {each.body["row"]["order"] for each in told} == {"o1", "o3"}
-        assert len(told) == 3, "the driver died before it noted the first"
-        assert len({each.key for each in told}) == 2
+        reported = [each for each in hook.received if each.body["alert"] == "unpicked"]
+        assert {each.body["row"]["order"] for each in reported} == {"o1", "o3"}
+        assert len(reported) == 3, "the driver died before it noted the first"
+        assert len({each.key for each in reported}) == 2
         [slow] = [each for each in hook.received if each.body["alert"] == "slow"]
         assert slow.body["key"] == {"zone": "dry"}

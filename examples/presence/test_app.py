@@ -1,4 +1,4 @@
-"""Status by event time: however clicks arrive, and told when it is final."""
+"""Status by event time: however clicks arrive, and reported when it is final."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def test_python_and_sql_give_equal_tables(stream: Callable[..., Script]) -> None
     for face in FACES:
         with stream(app_in(face)) as s:
             answers[face] = hold_a_morning(s)
-            told = s.table("log").rows("_verdict", "_reason")
-            assert ("malformed", "expected 6 columns, got 2") in told
+            reported = s.table("log").rows("_verdict", "_reason")
+            assert ("malformed", "expected 6 columns, got 2") in reported
             assert s.table("per_minute").rows("requests", "errors") == [
                 (1, 0),
                 (1, 0),

@@ -40,7 +40,7 @@ class Outcome:
     repeated: int = 0
     """Posts of a notice after the first: because it failed, or because a driver died."""
     rekeyed: int = 0
-    """Rows that were told under more than one key, or keys of more than one row."""
+    """Rows that were sent under more than one key, or keys of more than one row."""
     by_zombies: int = 0
     """Deliveries by a driver that was overtaken."""
     untold: int = 0
@@ -62,18 +62,18 @@ class Course:
 
     def run(self) -> Outcome:
         with Hook() as hook:
-            told = alert(ms.Webhook(hook.address))
+            reported = alert(ms.Webhook(hook.address))
             for _ in range(self.dice.randint(1, 5)):
-                self._step(told, hook)
+                self._step(reported, hook)
             hook.replies.clear()
             self.scene.at += 10_000
-            last = self.scene.driver(told)
+            last = self.scene.driver(reported)
             last.drain()
             last.close()
             self._count(hook)
         return self.outcome
 
-    def _step(self, told: Alert, hook: Hook) -> None:
+    def _step(self, reported: Alert, hook: Hook) -> None:
         rows = [row(self.dice.choice("abcdef")) for _ in range(self.dice.randint(0, 5))]
         self.committed += rows
         self.scene.commit(*rows)
@@ -81,10 +81,10 @@ class Course:
         for _ in range(self.dice.randint(0, 4)):
             hook.replies.append(self.dice.choice((Reply(), Reply(), *REPLIES)))
         self.scene.at += self.dice.choice((0, 1, 5))
-        driver = self.scene.driver(told)
+        driver = self.scene.driver(reported)
         self._drain(driver, self.dice.choice(sorted(DELIVERY_POINTS)), self.dice.randint(1, 6))
         if self.dice.random() < 0.3:
-            self._wake(driver, told, hook)
+            self._wake(driver, reported, hook)
         driver.close()
 
     def _drain(self, driver: Deliverer, point: str, nth: int) -> None:
@@ -102,9 +102,9 @@ class Course:
             except DiesError:
                 self.outcome.deaths += 1
 
-    def _wake(self, zombie: Deliverer, told: Alert, hook: Hook) -> None:
+    def _wake(self, zombie: Deliverer, reported: Alert, hook: Hook) -> None:
         """Let another driver take over, and the first go on as if nothing had happened."""
-        self.scene.driver(told).close()
+        self.scene.driver(reported).close()
         before = len(hook.received)
         self.scene.at += 1_000
         with suppress(OvertakenError):
@@ -113,18 +113,18 @@ class Course:
         self.outcome.by_zombies += len(hook.received) - before
 
     def _count(self, hook: Hook) -> None:
-        told = [(each.key, each.body["row"]["order"]) for each in hook.received]
+        reported = [(each.key, each.body["row"]["order"]) for each in hook.received]
         wanted = sorted(each["order"] for each in self.committed)
-        distinct = set(told)
+        distinct = set(reported)
         deliveries = Deliveries(self.scene.home.alerts)
         states = deliveries.counts()
         deliveries.close()
         out = self.outcome
-        out.rows, out.posts = len(wanted), len(told)
-        out.lost = len(wanted) - len({key for key, _ in told})
-        out.rekeyed = len(distinct) - len({key for key, _ in told})
+        out.rows, out.posts = len(wanted), len(reported)
+        out.lost = len(wanted) - len({key for key, _ in reported})
+        out.rekeyed = len(distinct) - len({key for key, _ in reported})
         out.rekeyed += sorted(order for _, order in distinct) != wanted
-        out.repeated = len(told) - len(distinct)
+        out.repeated = len(reported) - len(distinct)
         out.untold = sum(states.values()) - states["delivered"]
 
 

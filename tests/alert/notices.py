@@ -1,4 +1,4 @@
-"""An outbox without Spark, a deliverer over it, and what is told."""
+"""An outbox without Spark, a deliverer over it, and what is sent."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Scene:
         for batch in batches:
             self.commit(*batch)
 
-    def driver(self, told: Alert, hold: Callable[[], None] = lambda: None) -> Deliverer:
+    def driver(self, reported: Alert, hold: Callable[[], None] = lambda: None) -> Deliverer:
         """Start a driver that is later than all before."""
         self.epochs += 1
         deliverer = Deliverer(
@@ -74,5 +74,5 @@ class Scene:
             report=self.events.append,
             now=lambda: self.at,
         )
-        deliverer.add(told, "at")
+        deliverer.add(reported, "at")
         return deliverer

@@ -53,14 +53,14 @@ def states(scene: Scene) -> dict[str, int]:
 def test_every_row_is_sent_to_every_destination_once_across_restarts(
     scene: Scene, hook: Hook
 ) -> None:
-    told = alert(ms.Webhook(hook.address), ms.Webhook(f"{hook.address}/second"), ms.Log())
+    reported = alert(ms.Webhook(hook.address), ms.Webhook(f"{hook.address}/second"), ms.Log())
     scene.commit(row("o1"), row("o2"))
     scene.commit(row("o1"))
-    first = scene.driver(told)
+    first = scene.driver(reported)
     first.drain()
     first.close()
     scene.commit(row("o3"))
-    second = scene.driver(told)
+    second = scene.driver(reported)
     second.drain()
     second.drain()
     second.close()
@@ -75,7 +75,7 @@ def test_every_row_is_sent_to_every_destination_once_across_restarts(
 def test_a_driver_that_dies_anywhere_loses_nothing_and_repeats_under_the_same_key(
     scene: Scene, hook: Hook
 ) -> None:
-    told, trials, died = alert(ms.Webhook(hook.address), ms.Log()), 0, 0
+    reported, trials, died = alert(ms.Webhook(hook.address), ms.Log()), 0, 0
     for point, nth in product(DELIVERY_POINTS, range(1, 6)):
         passed = 0
 
@@ -88,14 +88,14 @@ def test_a_driver_that_dies_anywhere_loses_nothing_and_repeats_under_the_same_ke
         trials += 1
         scene.commit(row(f"o{trials}"), row(f"p{trials}"))
         scene.commit(row(f"q{trials}"))
-        driver = scene.driver(told)
+        driver = scene.driver(reported)
         with armed(scene.home.path, die):
             try:
                 driver.drain()
             except DiesError:
                 died += 1
         driver.close()
-    last = scene.driver(told)
+    last = scene.driver(reported)
     last.drain()
     last.close()
 
@@ -109,12 +109,12 @@ def test_a_driver_that_dies_anywhere_loses_nothing_and_repeats_under_the_same_ke
 
 
 def test_a_driver_that_was_overtaken_sends_nothing(scene: Scene, hook: Hook) -> None:
-    told = alert(ms.Webhook(hook.address))
+    reported = alert(ms.Webhook(hook.address))
     scene.commit(row("o1"))
-    zombie = scene.driver(told)
+    zombie = scene.driver(reported)
     zombie.read_outboxes()
 
-    scene.driver(told).drain()
+    scene.driver(reported).drain()
     scene.commit(row("o2"))
 
     with pytest.raises(OvertakenError):
@@ -326,15 +326,15 @@ def test_what_waits_of_an_alert_that_was_renamed_is_put_aside_and_holds_up_no_en
 
 
 def test_of_an_outbox_that_is_recomputed_only_new_rows_are_sent(scene: Scene, hook: Hook) -> None:
-    told = alert(ms.Webhook(hook.address))
+    reported = alert(ms.Webhook(hook.address))
     scene.commit_all([[row("o1"), row("o1")], [row("o2")]])
-    first = scene.driver(told)
+    first = scene.driver(reported)
     first.drain()
     first.close()
 
     shutil.rmtree(scene.home.table("unpicked"))
     scene.commit_all([[row("o2")], [row("o3"), row("o1")], [row("o1")], [row("o1")]])
-    second = scene.driver(told)
+    second = scene.driver(reported)
     second.drain()
     second.close()
 
@@ -355,8 +355,8 @@ def test_text_that_is_not_utf8_is_sent_by_its_bytes_and_the_rows_beside_it_too(
     driver.drain()
 
     driver.close()
-    told = sorted(each.body["row"]["order"] for each in hook.received)
-    assert told == ["o1", r"o\xfe", r"o\xff"]
+    reported = sorted(each.body["row"]["order"] for each in hook.received)
+    assert reported == ["o1", r"o\xfe", r"o\xff"]
     [event] = scene.events
     assert (event.kind, event.query) == ("alert_waits", "unpicked")
     assert "text that is not UTF-8" in event.detail
@@ -384,10 +384,10 @@ def test_an_outbox_that_cannot_be_read_does_not_stop_other_alerts(scene: Scene, 
 def test_without_its_record_of_deliveries_everything_is_sent_again_under_the_same_keys(
     scene: Scene, hook: Hook
 ) -> None:
-    told = alert(ms.Webhook(hook.address), cooldown="10 minutes")
+    reported = alert(ms.Webhook(hook.address), cooldown="10 minutes")
     scene.commit_all([[row("o1")], [row("o2"), row("o1", "12:05:00")]])
     for _ in range(2):
-        driver = scene.driver(told)
+        driver = scene.driver(reported)
         driver.drain()
         driver.close()
         (scene.home.alerts / FILE).unlink()
@@ -499,9 +499,9 @@ def test_the_file_of_deliveries_can_be_read_by_any_program(scene: Scene) -> None
 
 
 def test_an_outbox_whose_old_commits_are_gone_is_read_as_a_whole(scene: Scene, hook: Hook) -> None:
-    told = alert(ms.Webhook(hook.address))
+    reported = alert(ms.Webhook(hook.address))
     scene.commit(row("o1"))
-    first = scene.driver(told)
+    first = scene.driver(reported)
     first.drain()
     first.close()
     scene.commit(row("o2"))
@@ -511,7 +511,7 @@ def test_an_outbox_whose_old_commits_are_gone_is_read_as_a_whole(scene: Scene, h
     for version in range(2):
         commit_path(outbox, version).unlink()
 
-    later = scene.driver(told)
+    later = scene.driver(reported)
     later.drain()
     later.close()
 
@@ -519,10 +519,10 @@ def test_an_outbox_whose_old_commits_are_gone_is_read_as_a_whole(scene: Scene, h
 
 
 def test_rows_that_maintenance_wrote_again_are_not_sent_again(scene: Scene, hook: Hook) -> None:
-    told = alert(ms.Webhook(hook.address))
+    reported = alert(ms.Webhook(hook.address))
     scene.commit(row("o1"))
     scene.commit(row("o2"))
-    driver = scene.driver(told)
+    driver = scene.driver(reported)
     driver.drain()
 
     DeltaTable(str(scene.home.table("unpicked"))).optimize.compact()

@@ -55,8 +55,8 @@ def test_of_the_rows_in_one_window_of_the_cooldown_one_is_sent(tmp_path: Path) -
         identity, NewRows(tuple(rows), Position("t", 0), is_whole=False), ["log"], now=0
     )
 
-    told = [(d.notice.about, d.notice.event_time, d.repeats) for d in deliveries.listed()]
-    assert told == [
+    reported = [(d.notice.about, d.notice.event_time, d.repeats) for d in deliveries.listed()]
+    assert reported == [
         ("order=o1", "2024-05-01T12:10:00+00:00", 0),
         ("order=o2", "2024-05-01T12:01:00+00:00", 0),
         ("order=o1", "2024-05-01T12:00:00+00:00", 1),

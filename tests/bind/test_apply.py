@@ -132,7 +132,7 @@ def test_a_delta_table_must_have_the_columns_of_the_code(monkeypatch: pytest.Mon
     )
 
 
-def test_a_delta_table_that_is_missing_is_told_as_such() -> None:
+def test_a_delta_table_that_is_missing_is_reported_as_such() -> None:
     orders = orders_of('[profile.default.sources.orders]\nkind = "delta"\npath = "nowhere"\n')
 
     assert [fault.code for fault in orders.connector.faults("orders", orders.at)] == [
@@ -157,7 +157,7 @@ def test_what_is_not_bound_is_left_alone() -> None:
     assert orders_of("", memory) is memory
 
 
-def test_every_fault_of_a_source_is_told() -> None:
+def test_every_fault_of_a_source_is_reported() -> None:
     keys = (
         'kind = "kafka"\ntopc = "orders"\nformat = 3\n'
         'starting_offsets = "newest"\noptions = [1]\nschema = "id INT"'
@@ -213,9 +213,9 @@ def test_every_fault_of_a_source_is_told() -> None:
     ],
 )
 def test_a_wrong_value_is_refused(keys: str, fault: str) -> None:
-    [told] = faults_of(keys)
+    [reported] = faults_of(keys)
 
-    assert fault in told
+    assert fault in reported
 
 
 def test_a_source_that_the_app_does_not_declare_is_refused() -> None:
@@ -311,7 +311,7 @@ def test_a_store_that_stays_the_same_keeps_what_the_profile_does_not_say(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("toml", "told"),
+    ("toml", "reported"),
     [
         ('[profile.prod.serve.by_pag]\npath = "x.db"', "serve 'by_pag' is bound, but the app"),
         ('[profile.prod.serve.by_page]\nkind = "postgers"', "serve 'by_page' has kind 'postgers'"),
@@ -320,13 +320,13 @@ def test_a_store_that_stays_the_same_keeps_what_the_profile_does_not_say(tmp_pat
         ('[profile.prod.serve.by_page]\npth = "x.db"', "'pth'"),
     ],
 )
-def test_what_is_wrong_with_a_store_of_a_profile_is_told(
-    tmp_path: Path, toml: str, told: str
+def test_what_is_wrong_with_a_store_of_a_profile_is_reported(
+    tmp_path: Path, toml: str, reported: str
 ) -> None:
     bound = serving(tmp_path, toml)
 
     [fault] = bound.faults
-    assert told in str(fault)
+    assert reported in str(fault)
     [serve] = bound.declared
     assert isinstance(serve, Serve)
     assert isinstance(serve.to[0], SQLite)

@@ -51,7 +51,7 @@ def by_beginning(payments: DataFrame) -> DataFrame:
     return visits.select("card", F.col("visit.start").alias("at"))
 
 
-def test_what_is_told_long_after_it_began_is_not_late_to_who_reads_it(
+def test_what_is_reported_long_after_it_began_is_not_late_to_who_reads_it(
     stream: Callable[..., Script],
 ) -> None:
     with stream(app_with(small_then_big)) as s:

@@ -87,7 +87,7 @@ def inputs(home: Path) -> dict[str, FencedTable]:
     return made
 
 
-def told(
+def reported(
     home: Path, inputs: dict[str, FencedTable], read: dict[str, int], **options: Any
 ) -> Publication:
     """Say what a table tells that has read its inputs to some versions."""
@@ -105,13 +105,16 @@ def told(
 def test_rows_that_pass_are_complete_as_far_as_what_was_read_of_all_inputs(
     home: Path, inputs: dict[str, FencedTable]
 ) -> None:
-    assert told(home, inputs, {"a": 2}) == Publication(MINUTE, "at", 2 * MINUTE)
-    assert told(home, inputs, {"a": 3}, operators=("dedupeWithinWatermark",)).frontier == 5 * MINUTE
-    assert told(home, inputs, {"a": 3, "b": 2}) == Publication(3 * MINUTE, "at", None)
-    assert told(home, inputs, {"a": 3, "b": 1}).frontier == NOTHING_YET
-    assert told(home, inputs, {"a": 3}, mode="update", operators=("stateStoreSave",)).frontier == (
-        5 * MINUTE
+    assert reported(home, inputs, {"a": 2}) == Publication(MINUTE, "at", 2 * MINUTE)
+    assert (
+        reported(home, inputs, {"a": 3}, operators=("dedupeWithinWatermark",)).frontier
+        == 5 * MINUTE
     )
+    assert reported(home, inputs, {"a": 3, "b": 2}) == Publication(3 * MINUTE, "at", None)
+    assert reported(home, inputs, {"a": 3, "b": 1}).frontier == NOTHING_YET
+    assert reported(
+        home, inputs, {"a": 3}, mode="update", operators=("stateStoreSave",)
+    ).frontier == (5 * MINUTE)
 
 
 def test_rows_that_are_held_back_are_complete_as_far_as_the_watermark(
@@ -119,8 +122,8 @@ def test_rows_that_are_held_back_are_complete_as_far_as_the_watermark(
 ) -> None:
     held = {"operators": ("stateStoreSave", "dedupeWithinWatermark")}
 
-    assert told(home, inputs, {"a": 3}, watermark_ms=7, **held) == Publication(7000, "at", 0)
-    assert told(home, inputs, {"a": 3}, **held).frontier == NOTHING_YET
+    assert reported(home, inputs, {"a": 3}, watermark_ms=7, **held) == Publication(7000, "at", 0)
+    assert reported(home, inputs, {"a": 3}, **held).frontier == NOTHING_YET
 
 
 def test_a_pattern_is_complete_to_the_watermark_less_the_time_it_may_take(
@@ -130,16 +133,18 @@ def test_a_pattern_is_complete_to_the_watermark_less_the_time_it_may_take(
     one, two = {"operators": (keyed,)}, {"operators": (keyed, "stateStoreSave", keyed)}
     within = [Hold(timedelta(minutes=2))]
 
-    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **one) == (
+    assert reported(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **one) == (
         Publication(8 * MINUTE, "at")
     )
-    both = told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within * 2, **two)
+    both = reported(home, inputs, {"a": 3}, watermark_ms=600_000, held=within * 2, **two)
     assert both.frontier == 6 * MINUTE
-    assert told(home, inputs, {"a": 3}, held=within, **one).frontier == NOTHING_YET
-    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **two) == Publication()
-    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, **one) == Publication()
+    assert reported(home, inputs, {"a": 3}, held=within, **one).frontier == NOTHING_YET
+    assert (
+        reported(home, inputs, {"a": 3}, watermark_ms=600_000, held=within, **two) == Publication()
+    )
+    assert reported(home, inputs, {"a": 3}, watermark_ms=600_000, **one) == Publication()
     own = [Hold(timedelta(), keeps_times=False)]
-    assert told(home, inputs, {"a": 3}, watermark_ms=600_000, held=own, **one) == (
+    assert reported(home, inputs, {"a": 3}, watermark_ms=600_000, held=own, **one) == (
         Publication(10 * MINUTE)
     )
 
@@ -150,10 +155,10 @@ def test_of_joins_only_those_by_a_time_bound_tell_how_long_they_hold_rows(
     joined = {"operators": ("symmetricHashJoin",), "watermark_ms": 600_000}
     both = {"a": 3, "b": 2}
 
-    told_by_ours = told(home, inputs, both, held=[Hold(timedelta(minutes=1))], **joined)
+    told_by_ours = reported(home, inputs, both, held=[Hold(timedelta(minutes=1))], **joined)
 
     assert told_by_ours.frontier == 9 * MINUTE
-    assert told(home, inputs, both, **joined) == Publication()
+    assert reported(home, inputs, both, **joined) == Publication()
 
 
 def test_a_column_that_only_has_the_name_of_the_event_time_is_not_it(
@@ -161,14 +166,14 @@ def test_a_column_that_only_has_the_name_of_the_event_time_is_not_it(
 ) -> None:
     inputs["a"].append([], Facts("q", batch=2, frontier=6 * MINUTE, event_time="until"))
 
-    assert told(home, inputs, {"a": 4}) == Publication(6 * MINUTE)
+    assert reported(home, inputs, {"a": 4}) == Publication(6 * MINUTE)
 
 
-def test_where_it_cannot_be_known_nothing_is_told(
+def test_where_it_cannot_be_known_nothing_is_reported(
     home: Path, inputs: dict[str, FencedTable]
 ) -> None:
-    assert told(home, inputs, {"a": 3}, live=True) == Publication()
-    assert told(home, inputs, {"a": 3}, operators=("symmetricHashJoin",)) == Publication()
+    assert reported(home, inputs, {"a": 3}, live=True) == Publication()
+    assert reported(home, inputs, {"a": 3}, operators=("symmetricHashJoin",)) == Publication()
 
 
 def test_a_frontier_never_goes_back_and_a_delay_is_not_forgotten() -> None:
@@ -182,11 +187,11 @@ def test_a_frontier_never_goes_back_and_a_delay_is_not_forgotten() -> None:
 def test_a_version_has_the_frontier_it_had(home: Path, inputs: dict[str, FencedTable]) -> None:
     app = ms.App("shop", home=home)
 
-    told = [app.frontier("a", version=version) for version in (0, 1, 2, 3)]
+    reported = [app.frontier("a", version=version) for version in (0, 1, 2, 3)]
 
     first = datetime(1970, 1, 1, tzinfo=UTC)
-    assert told == [None, None, first + timedelta(minutes=1), first + timedelta(minutes=5)]
-    assert app.frontier("a") == told[-1]
+    assert reported == [None, None, first + timedelta(minutes=1), first + timedelta(minutes=5)]
+    assert app.frontier("a") == reported[-1]
     with raises("UNKNOWN_VERSION"):
         app.frontier("a", version=4)
     with raises("UNKNOWN_TABLE"):
@@ -194,7 +199,9 @@ def test_a_version_has_the_frontier_it_had(home: Path, inputs: dict[str, FencedT
 
 
 @pytest.mark.spark
-def test_how_long_a_row_waits_for_what_may_follow_it_is_told(stream: Stream, home: Path) -> None:
+def test_how_long_a_row_waits_for_what_may_follow_it_is_reported(
+    stream: Stream, home: Path
+) -> None:
     app = ms.App("shop")
     app.source(name="orders", event_time="at", watermark="1 minute")(
         lambda: ms.Memory("id BIGINT, at TIMESTAMP, kind STRING")

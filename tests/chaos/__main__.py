@@ -129,8 +129,8 @@ def _count(asked: argparse.Namespace, place: Path) -> None:
         subject, here = Subject.parse(text), place / str(number)
         scene = Scene(subject.app, subject.feeder(here / "input", asked.seed), here)
         counted = count_calls(scene, for_s=asked.count)
-        told = ", ".join(f"{times} {call}" for call, times in sorted(counted.items()))
-        _say(f"{subject.app}: {told} by one thread; {scene.batches} batches")
+        reported = ", ".join(f"{times} {call}" for call, times in sorted(counted.items()))
+        _say(f"{subject.app}: {reported} by one thread; {scene.batches} batches")
         scene.end_orphans()
 
 

@@ -1,4 +1,4 @@
-"""One table's log, read once from its first commit on and held to what it says of itself."""
+"""One table's log, read once from its first commit on and compared with what it says."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Audit:
         return fresh
 
     def _hold_files(self, commit: Commit) -> None:
-        for name, told in commit.added.items():
+        for name, reported in commit.added.items():
             found = count_rows(self.table / name)
-            if found != told:
+            if found != reported:
                 has = "cannot be read" if found is None else f"has {found}"
-                self._find(f"{commit.version} says {told} rows of {name}, which {has}", torn=1)
+                self._find(f"{commit.version} says {reported} rows of {name}, which {has}", torn=1)
         before = sum(self._rows.values())
         self._rows |= commit.added
         for name in commit.removed:
@@ -65,8 +65,8 @@ class Audit:
         if commit.epoch is None:
             return
         if commit.epoch < self._epoch:
-            told = f"{commit.version} is of epoch {commit.epoch}, after {self._epoch}"
-            self._find(told, regressed=1)
+            reported = f"{commit.version} is of epoch {commit.epoch}, after {self._epoch}"
+            self._find(reported, regressed=1)
         self._epoch = max(self._epoch, commit.epoch)
 
     def _hold_batch(self, commit: Commit, batch: int) -> None:
@@ -76,9 +76,9 @@ class Audit:
         elif batch > self.batch + 1:
             self._find(f"batch {batch} follows {self.batch}", lost=batch - self.batch - 1)
         self.batch = batch
-        told, written = _told(facts.counts), _written(commit)
-        if told != written:
-            self._find(f"batch {batch} tells {told} rows and has {written}", torn=1)
+        reported, written = _told(facts.counts), _written(commit)
+        if reported != written:
+            self._find(f"batch {batch} says {reported} rows and has {written}", torn=1)
         self._totals.update(facts.counts)
         if +self._totals != +Counter(facts.totals):
             self._find(f"the totals after batch {batch} are not the sum of its batches", torn=1)
@@ -93,7 +93,7 @@ class Audit:
             self._find(f"version {version} cannot be read: {error}", torn=1)
             return
         if seen != (held := sum(self._rows.values())):
-            self._find(f"version {version} shows {seen} rows, its log tells {held}", torn=1)
+            self._find(f"version {version} shows {seen} rows, its log says {held}", torn=1)
 
     def _find(self, remark: str, **counts: int) -> None:
         self.findings += Findings(remarks=(f"{self.table.name!r}: {remark}",), **counts)

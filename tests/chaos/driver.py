@@ -133,7 +133,7 @@ def tracer(call: str, nth: int, log: Path) -> tuple[str, ...]:
     Raises:
         HarnessError: There is no strace on this machine.
     """
-    # By seccomp strace cannot send a signal, but it can wait: long enough for whoever reads its
+    # By seccomp strace cannot send a signal, but it can wait: long enough for the reader of its
     # log to kill, and no longer, for the killed process is let go only then.
     return (*counter(log, call), "-e", f"inject={call}:delay_enter={_HELD_BACK_US}:when={nth}")
 

@@ -17,7 +17,7 @@ class Findings:
     duplicated: int = 0
     """Rows that landed more often than they were put, and batches that a table has twice."""
     torn: int = 0
-    """Versions that cannot be read, or whose rows are not those their commit tells."""
+    """Versions that cannot be read, or whose rows are not those of their commit."""
     wrong: int = 0
     """Rows in which the stream's tables differ from the batch answer."""
     regressed: int = 0

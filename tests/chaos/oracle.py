@@ -90,8 +90,8 @@ def compare_with_batch(graph: Graph, spark: SparkSession, home: Home, place: Pat
     found = Findings()
     for table in compare(graph, spark, home, computed):
         if not table.is_equal:
-            told = f"{table.name!r}: {table.missing} rows missing, {table.extra} too many"
-            found += Findings(wrong=table.missing + table.extra, remarks=(told,))
+            reported = f"{table.name!r}: {table.missing} rows missing, {table.extra} too many"
+            found += Findings(wrong=table.missing + table.extra, remarks=(reported,))
     return found
 
 

@@ -47,11 +47,11 @@ class Landing:
         positions: list[int],
         *,
         batch: int | None = None,
-        told: int | None = None,
+        reported: int | None = None,
         epoch: int = 1,
     ) -> None:
         number = self._facts.batch + 1 if batch is None else batch
-        rows = len(positions) if told is None else told
+        rows = len(positions) if reported is None else reported
         self._facts = Facts(
             query_id="q", epoch=epoch, batch=number, rows=rows, totals=self._facts.totals
         ).plus({"input": rows})
@@ -170,9 +170,9 @@ def test_a_batch_that_was_skipped_is_lost(landing: Landing) -> None:
 
 def test_a_batch_that_is_there_in_part_is_torn(landing: Landing) -> None:
     oracle = landing.oracle(put=3)
-    landing.commit([1, 2], told=3)
+    landing.commit([1, 2], reported=3)
 
-    assert oracle.look() == Findings(torn=1, remarks=("'orders': batch 0 tells 3 rows and has 2",))
+    assert oracle.look() == Findings(torn=1, remarks=("'orders': batch 0 says 3 rows and has 2",))
 
 
 def test_a_file_that_a_commit_names_and_that_is_gone_is_torn(landing: Landing) -> None:
@@ -201,7 +201,7 @@ def test_a_commit_of_an_overtaken_driver_is_a_step_back(landing: Landing) -> Non
     assert oracle.look().regressed == 1
 
 
-def test_a_merge_that_did_less_than_it_tells_is_torn(tmp_path: Path) -> None:
+def test_a_merge_that_did_less_than_it_says_is_torn(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     home.prepare("shop", sources=[])
     path = str(home.table("best"))
@@ -222,7 +222,7 @@ def test_a_merge_that_did_less_than_it_tells_is_torn(tmp_path: Path) -> None:
 
     found = Oracle(home, dict).look()
 
-    assert found == Findings(torn=1, remarks=("'best': batch 0 tells 3 rows and has 2",))
+    assert found == Findings(torn=1, remarks=("'best': batch 0 says 3 rows and has 2",))
 
 
 def test_the_poller_sees_a_version_go_back(landing: Landing) -> None:

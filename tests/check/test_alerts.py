@@ -66,14 +66,14 @@ def test_what_is_wrong_with_an_alert_is_found_without_spark() -> None:
     assert codes(faults(shop(trigger="realtime").graph)) == ["TRIGGER_TARGET"]
 
 
-def test_a_proof_tells_nobody() -> None:
+def test_a_proof_sends_nothing() -> None:
     [alert] = without_sinks(shop().graph).alerts
 
     assert alert.to == ()
     assert alert.key == ("id",)
 
 
-def test_a_profile_has_an_alert_told_to_someone_else(
+def test_a_profile_sends_an_alert_to_someone_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS_HOOK", "https://ops.example/h00k-99")

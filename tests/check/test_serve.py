@@ -41,28 +41,30 @@ TICKS = source("s", live=True, connector=ms.Rate())
         (graph(source("s"), serve("out", "s"), view("v", "out")), ["SERVED_INPUT"]),
     ],
 )
-def test_served_answers_are_held_to_the_rules_of_tables(app: Graph, expected: list[str]) -> None:
+def test_served_answers_are_checked_against_the_rules_of_tables(
+    app: Graph, expected: list[str]
+) -> None:
     assert [error.code for error in faults(app)] == expected
 
 
 @pytest.mark.parametrize(
-    ("trigger", "told"),
+    ("trigger", "reported"),
     [
         (None, "update · exactly once"),
         ("realtime", "update · realtime · at least once, keyed by id"),
     ],
 )
 def test_a_served_answer_is_drawn_with_its_sink_and_what_that_guarantees(
-    trigger: str | None, told: str
+    trigger: str | None, reported: str
 ) -> None:
     app = graph(LIVE, serve("out", "s", to=(KEYED,), mode="update", trigger=trigger))
 
     assert to_text(GraphView.of(app)) == (
         "shop: 1 source, 1 serve\n\n"
         "  s       source · kafka · live\n"
-        f"  └─ out  serve · kafka · {told}"
+        f"  └─ out  serve · kafka · {reported}"
     )
-    assert CheckView.of(app, ()).guarantees == {"out": told.rsplit(" · ", maxsplit=1)[-1]}
+    assert CheckView.of(app, ()).guarantees == {"out": reported.rsplit(" · ", maxsplit=1)[-1]}
 
 
 SOLD = table("t", "s", mode="update", key=("id",))

@@ -223,7 +223,7 @@ def test_changes_before_the_snapshot_are_harmless(tmp_path: Path) -> None:
     assert finding.is_harmless
 
 
-def test_state_is_held_to_its_checksums_only_if_it_is_read(tmp_path: Path) -> None:
+def test_state_is_checked_against_its_checksums_only_if_it_is_read(tmp_path: Path) -> None:
     with_state(tmp_path)
     file = tmp_path / "state" / "0" / "0" / "4_u3.changelog"
     file.write_bytes(b"Changes of 3")

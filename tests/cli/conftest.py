@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def refusal(self) -> list[str]:
-        """The lines of the one error that was told, without the last: where to read more."""
+        """The lines of the one error that was reported, without the last: where to read more."""
         *lines, more = self.err.splitlines()
         [code] = re.findall(r"^\[([A-Z_]+)\] ", self.err, re.MULTILINE)
         assert more == f"  more: millstream explain {code}"
@@ -88,5 +88,5 @@ def commit(home: Home, name: str, counts: dict[str, int], **facts: Any) -> None:
     """Write a batch without rows that tells of some."""
     FencedTable.create(home.table(name), schema=SCHEMA)
     table = FencedTable(home.table(name), name=name, epoch=1)
-    told = {"query_id": "q", "batch": 3, **facts}
-    table.append([], replace(Facts(), **told).plus(counts))
+    reported = {"query_id": "q", "batch": 3, **facts}
+    table.append([], replace(Facts(), **reported).plus(counts))

@@ -89,7 +89,7 @@ def test_faults_have_one_shape_in_json(millstream: Callable[..., Outcome]) -> No
     }
 
 
-def test_an_app_file_that_raises_is_told_in_a_few_lines(
+def test_an_app_file_that_raises_is_reported_in_a_few_lines(
     millstream: Callable[..., Outcome],
 ) -> None:
     Path("app.py").write_text("1 / 0\n")
@@ -102,7 +102,7 @@ def test_an_app_file_that_raises_is_told_in_a_few_lines(
     )
 
 
-def test_a_warning_is_told_and_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_is_reported_and_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
     warning = fault(
         "UNBOUNDED_STATE",
         at=AT,

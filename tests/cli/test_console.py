@@ -79,13 +79,13 @@ def test_it_answers_without_an_engine_until_it_is_asked_to_end(
     process = start("--json")
     assert process.stdout is not None
 
-    told = json.loads(process.stdout.readline())
-    row = row_at(told["url"], told["token"])
+    reported = json.loads(process.stdout.readline())
+    row = row_at(reported["url"], reported["token"])
     process.send_signal(by)
     rest, err = process.communicate(timeout=30)
 
     assert row == {"id": 7, "text": "seven"}
-    assert told["app"] == "fleet"
+    assert reported["app"] == "fleet"
     assert (process.returncode, rest, err) == (0, "", "")
 
 
@@ -127,7 +127,7 @@ def test_a_token_of_the_environment_is_never_printed(
     assert "known-to-both" not in "".join(lines)
 
 
-def test_a_port_that_is_taken_is_told(millstream: Callable[..., Outcome]) -> None:
+def test_a_port_that_is_taken_is_reported(millstream: Callable[..., Outcome]) -> None:
     Path("app.py").write_text(FLEET)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -143,7 +143,7 @@ def test_a_port_that_is_taken_is_told(millstream: Callable[..., Outcome]) -> Non
 
 
 @pytest.mark.parametrize("module", ["fastapi", "uvicorn"])
-def test_a_missing_extra_is_told_with_the_line_that_installs_it(
+def test_a_missing_extra_is_reported_with_the_line_that_installs_it(
     millstream: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     Path("app.py").write_text(FLEET)
@@ -160,7 +160,7 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(
     ]
 
 
-def test_an_app_that_is_wrong_is_told_as_check_does(millstream: Callable[..., Outcome]) -> None:
+def test_an_app_that_is_wrong_is_reported_as_check_does(millstream: Callable[..., Outcome]) -> None:
     Path("app.py").write_text(FLEET.replace("latest(positions", "latest(position"))
 
     outcome = millstream("console")

@@ -78,18 +78,18 @@ def test_a_terminal_of_80_columns_gets_a_table_with_words_above_it(
 def test_what_was_set_aside_says_whether_it_is_of_a_batch_or_in_total() -> None:
     live = replace(ORDERS, kind="live", batch=-1, totals=None)
 
-    told = [condition(each) for each in (ORDERS, live, replace(ORDERS, totals={}))]
+    reported = [condition(each) for each in (ORDERS, live, replace(ORDERS, totals={}))]
 
-    assert told == ["4 late · 2 malformed in total", "1 late in its last batch", "ok"]
+    assert reported == ["4 late · 2 malformed in total", "1 late in its last batch", "ok"]
 
 
-def test_a_failure_is_told_with_what_where_and_fix() -> None:
+def test_a_failure_is_reported_with_what_where_and_fix() -> None:
     fault = FaultView("LATE_ROWS", "late rows came", "wait longer", "app.py", 3)
 
-    told = event_lines(EventView("restarting", "orders", "again in 2 s", fault))
+    reported = event_lines(EventView("restarting", "orders", "again in 2 s", fault))
 
-    assert told is not None
-    assert told.splitlines() == [
+    assert reported is not None
+    assert reported.splitlines() == [
         "! orders: failed, again in 2 s",
         "  [LATE_ROWS] late rows came",
         "    at:  app.py:3",

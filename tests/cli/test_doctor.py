@@ -33,14 +33,14 @@ def test_without_an_app_only_the_machine_is_looked_at(
     monkeypatch.setattr(machine, "_ANSWERS_WITHIN_S", 120)
     outcome = millstream("doctor", "--json")
 
-    told = json.loads(outcome.out)
-    subjects = [diagnosis["subject"] for diagnosis in told["diagnoses"]]
-    assert (outcome.code, told["is_well"]) == (0, True)
+    reported = json.loads(outcome.out)
+    subjects = [diagnosis["subject"] for diagnosis in reported["diagnoses"]]
+    assert (outcome.code, reported["is_well"]) == (0, True)
     assert subjects[0] == "java"
     assert "driver" not in subjects
 
 
-def test_a_server_that_does_not_answer_is_told_with_the_fix(
+def test_a_server_that_does_not_answer_is_reported_with_the_fix(
     millstream: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(APP)
@@ -67,7 +67,9 @@ def test_an_app_that_is_wrong_does_not_keep_the_machine_from_being_looked_at(
     assert "✓ ports" in outcome.out
 
 
-def test_faults_of_the_profile_are_told(millstream: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_faults_of_the_profile_are_reported(
+    millstream: Callable[..., Outcome], tmp_path: Path
+) -> None:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "millstream.toml").write_text("[profile.default.sources.ordrs]\n")
 

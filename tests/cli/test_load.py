@@ -106,7 +106,7 @@ def test_a_file_that_raises_is_reported_at_the_users_line() -> None:
     ]
 
 
-def test_a_file_that_needs_spark_while_it_is_read_is_told_where_to_put_the_line() -> None:
+def test_a_file_that_needs_spark_while_it_is_read_is_reported_with_where_to_put_the_line() -> None:
     write('from pyspark.sql import functions as F\n@F.udf("string")\ndef f(x): return x\n')
 
     # A process of its own: in this one, Spark may run already.

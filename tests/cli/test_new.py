@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_a_new_app_is_made_and_the_next_commands_are_told(
+def test_a_new_app_is_made_and_the_next_commands_are_reported(
     millstream: Callable[..., Outcome],
 ) -> None:
     outcome = millstream("new", "corner_shop")

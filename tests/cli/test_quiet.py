@@ -26,9 +26,9 @@ def test_what_py4j_logs_is_in_a_file_and_nowhere_else(
     logging.getLogger("shop").error("sold out")
 
     assert log_folder() == tmp_path / "logs"
-    told = (tmp_path / "logs" / "python.log").read_text()
-    assert "no connection" in told
-    assert "gone" in told
+    reported = (tmp_path / "logs" / "python.log").read_text()
+    assert "no connection" in reported
+    assert "gone" in reported
     assert caplog.messages == ["sold out"]
 
 

@@ -42,7 +42,7 @@ def loud(number):
 
 @app.table()
 def paid(orders):
-    return orders.select("id", loud("id").alias("told"))
+    return orders.select("id", loud("id").alias("reported"))
 """
 PATIENCE_S = 120
 Found = TypeVar("Found")
@@ -137,7 +137,10 @@ def test_ctrl_c_finishes_the_batch_sums_up_and_leaves_with_0(
     assert "finishing the running batch" in lines
     assert f"  ✓ balanced: {running.home.path}" in lines
     assert lines[-1] == "  millstream batch app.py --compare"
-    assert query(running.home, "SELECT told FROM paid WHERE id = 1") == (("told",), [("1!",)])
+    assert query(running.home, "SELECT reported FROM paid WHERE id = 1") == (
+        ("reported",),
+        [("1!",)],
+    )
 
 
 def test_sigterm_finishes_the_batch_and_leaves_with_0(driver: Callable[..., Driver]) -> None:
@@ -169,7 +172,7 @@ def test_a_signal_while_the_jvm_starts_leaves_quietly_and_lets_the_home_go(
     assert wait_for(lambda: all(is_gone(pid) for pid in jvms))
 
 
-def test_a_dead_jvm_is_told_in_three_lines(driver: Callable[..., Driver]) -> None:
+def test_a_dead_jvm_is_reported_in_three_lines(driver: Callable[..., Driver]) -> None:
     running = driver("--trigger", "1 second")
     running.wait_for(" orders ")
 

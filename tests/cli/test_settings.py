@@ -129,9 +129,9 @@ def test_the_password_of_a_store_is_shown_by_no_command(millstream: Callable[...
         for more in ([], ["--json"])
     ]
 
-    told = "".join(f"{outcome}" for outcome in outcomes)
-    assert "hunter22" not in told
-    assert "postgresql://me:***@db/shop" in told
+    reported = "".join(f"{outcome}" for outcome in outcomes)
+    assert "hunter22" not in reported
+    assert "postgresql://me:***@db/shop" in reported
 
 
 def test_faults_are_shown_below_the_settings(
@@ -165,7 +165,7 @@ def test_a_check_tells_faults_of_the_profile_and_of_the_app_at_once(
     assert (outcome.code, codes) == (1, ["UNKNOWN_SOURCE", "PATH_MISSING", "UNKNOWN_INPUT"])
 
 
-def test_a_fault_of_a_bound_connector_is_told_at_its_line() -> None:
+def test_a_fault_of_a_bound_connector_is_reported_at_its_line() -> None:
     Path("millstream.toml").write_text('[profile.default.sources.orders]\npath = "nowhere"\n')
 
     [fault] = load("app.py").faults
@@ -219,8 +219,8 @@ def test_nothing_that_is_written_tells_a_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     app = load("app.py", "prod")
-    told = [repr(app.graph), repr(app.bound), repr(app.profile), str(app.graph.sources)]
-    told += [str(source.connector) for source in app.graph.sources]
+    reported = [repr(app.graph), repr(app.bound), repr(app.profile), str(app.graph.sources)]
+    reported += [str(source.connector) for source in app.graph.sources]
     Path("twice.py").write_text(
         APP + 'app.sql("b", "SELECT * FROM nothing")\nraise ValueError(app)\n'
     )
@@ -239,11 +239,11 @@ def test_nothing_that_is_written_tells_a_secret(
         ("doctor", "app.py", "--json"),
     ):
         outcome = millstream(*typed, "--profile", "prod")
-        told += [outcome.out, outcome.err]
+        reported += [outcome.out, outcome.err]
 
     written = [
         file.read_bytes().decode(errors="replace") for file in folder.rglob("*") if file.is_file()
     ]
-    seen = "\n".join([*told, *written, caplog.text])
+    seen = "\n".join([*reported, *written, caplog.text])
     assert "${CANARY}" in seen
     assert "xyzzy" not in seen

@@ -161,7 +161,7 @@ def test_a_number_of_rows_that_is_none_is_refused(millstream: Callable[..., Outc
         assert outcome.err.startswith("[USAGE] millstream show: Invalid value for '--rows'")
 
 
-def test_a_lost_file_of_a_table_is_told(millstream: Callable[..., Outcome], home: Home) -> None:
+def test_a_lost_file_of_a_table_is_reported(millstream: Callable[..., Outcome], home: Home) -> None:
     for file in home.table("by_item").glob("*.parquet"):
         file.unlink()
 

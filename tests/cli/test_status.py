@@ -45,7 +45,7 @@ def shop(millstream: Callable[..., Outcome], tmp_path: Path) -> Home:
     return Home.at(tmp_path / ".millstream" / "shop")
 
 
-def test_every_dataset_is_told_from_the_home_alone(
+def test_every_dataset_is_reported_from_the_home_alone(
     millstream: Callable[..., Outcome], home: Home
 ) -> None:
     frontier = round(NOON.timestamp() * 1_000_000)
@@ -69,22 +69,22 @@ def test_every_dataset_is_told_from_the_home_alone(
     assert [stands[n]["is_declared"] for n in ("paid", "by_item")] == [True, False]
 
 
-def test_a_source_that_its_clock_moves_is_told(
+def test_a_source_that_its_clock_moves_is_reported(
     millstream: Callable[..., Outcome], home: Home
 ) -> None:
     noon = round(NOON.timestamp() * 1_000_000)
     commit(home, "orders", {"ok": 5}, batch=4, frontier=noon, quiet_since=noon)
 
-    told, [found] = (
+    reported, [found] = (
         millstream("status", "--select", "orders"),
         json.loads(millstream("status", "--select", "orders", "--json").out)["datasets"],
     )
 
-    assert "2026-01-01 12:00 by the clock" in told.out
+    assert "2026-01-01 12:00 by the clock" in reported.out
     assert found["quiet_since"] == "2026-01-01T12:00:00+00:00"
 
 
-def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], home: Home) -> None:
+def test_the_same_is_reported_to_people(millstream: Callable[..., Outcome], home: Home) -> None:
     outcome = millstream("status", "--select", "orders waiting")
 
     lines = outcome.out.splitlines()
@@ -95,7 +95,7 @@ def test_the_same_is_told_to_people(millstream: Callable[..., Outcome], home: Ho
     assert lines[-1] == "  no driver runs"
 
 
-def test_an_app_that_never_ran_is_told_too(millstream: Callable[..., Outcome]) -> None:
+def test_an_app_that_never_ran_is_reported_too(millstream: Callable[..., Outcome]) -> None:
     outcome = millstream("status")
 
     assert outcome.code == 0
@@ -106,8 +106,8 @@ def test_a_running_driver_is_named(millstream: Callable[..., Outcome], home: Hom
     with Lease.acquire(home):
         outcome = millstream("status", "--home", str(home.path))
 
-    told = f"  ✓ a driver runs: pid {os.getpid()} on {socket.gethostname()} since "
-    assert outcome.out.splitlines()[-1].startswith(told)
+    reported = f"  ✓ a driver runs: pid {os.getpid()} on {socket.gethostname()} since "
+    assert outcome.out.splitlines()[-1].startswith(reported)
 
 
 def test_a_home_needs_no_app_file(millstream: Callable[..., Outcome], home: Home) -> None:
@@ -166,7 +166,7 @@ def test_the_home_of_another_app_is_refused(millstream: Callable[..., Outcome], 
     assert outcome.err.startswith(f"[HOME_OTHER_APP] home {str(home.path)!r} belongs to app 'shop'")
 
 
-def test_a_home_that_was_only_begun_is_told_as_far_as_it_is(
+def test_a_home_that_was_only_begun_is_reported_as_far_as_it_is(
     millstream: Callable[..., Outcome], home: Home
 ) -> None:
     shutil.rmtree(home.lease)

@@ -90,7 +90,7 @@ def test_a_home_that_does_not_exist_has_no_driver(
     assert (outcome.code, json.loads(outcome.out)["driver"]) == (0, None)
 
 
-def test_a_driver_that_does_not_stop_is_told_with_what_can_be_done(
+def test_a_driver_that_does_not_stop_is_reported_with_what_can_be_done(
     millstream: Callable[..., Outcome], home: Home, driver: Callable[[str], int]
 ) -> None:
     pid = driver("goes on")

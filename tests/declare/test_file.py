@@ -156,10 +156,10 @@ def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
     [("csv.spe: x", "csv.sep"), ("options: x", "options.…"), ("csv: x", "csv.sep")],
 )
 def test_an_option_with_parts_is_said_by_its_parts(line: str, nearest: str) -> None:
-    told = fault("orders", f"{ORDERS}-- {line}\n").splitlines()
+    reported = fault("orders", f"{ORDERS}-- {line}\n").splitlines()
 
-    assert told[0].startswith("[UNKNOWN_OPTION] ")
-    assert told[2].startswith(f"  fix: did you mean {nearest!r}?")
+    assert reported[0].startswith("[UNKNOWN_OPTION] ")
+    assert reported[2].startswith(f"  fix: did you mean {nearest!r}?")
 
 
 def test_a_connector_that_does_not_exist_is_refused_and_its_readers_are_not() -> None:
@@ -217,10 +217,10 @@ def test_a_mode_beside_that_of_the_table_is_one_too_many() -> None:
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(line: str, expected: str) -> None:
-    told = fault("orders", f"-- source: generator\n-- schema: id INT\n-- {line}\n").splitlines()
+    reported = fault("orders", f"-- source: generator\n-- schema: id INT\n-- {line}\n").splitlines()
 
     option, _, value = line.partition(":")
-    assert told == [
+    assert reported == [
         f"[OPTION_VALUE] 'orders' has the option {option!r} with {value.strip()!r}",
         "  at:  shop/orders.sql:3",
         f"  fix: {expected}",
@@ -237,7 +237,7 @@ def test_a_line_of_the_header_that_is_no_option_is_refused(line: str) -> None:
     )
 
 
-def test_a_view_with_an_option_of_tables_is_told_how_to_be_one() -> None:
+def test_a_view_with_an_option_of_tables_is_reported_with_how_to_be_one() -> None:
     assert fault("items", "-- key: id\nSELECT id FROM orders") == (
         "[NOT_A_TABLE] view 'items' has the option 'key', which only tables have\n"
         "  at:  shop/items.sql:1\n"
@@ -265,10 +265,10 @@ def test_a_source_with_a_query_is_refused() -> None:
     ],
 )
 def test_sql_that_cannot_be_read_is_reported_at_its_line(query: str, why: str, line: int) -> None:
-    told = fault("items", f"-- table:\n\n{query}").splitlines()
+    reported = fault("items", f"-- table:\n\n{query}").splitlines()
 
-    assert told[0].startswith(f"[SQL_REFUSED] the SQL of 'items' is not one query: {why}")
-    assert told[1] == f"  at:  shop/items.sql:{line}"
+    assert reported[0].startswith(f"[SQL_REFUSED] the SQL of 'items' is not one query: {why}")
+    assert reported[1] == f"  at:  shop/items.sql:{line}"
 
 
 def test_a_file_that_is_not_text_is_reported() -> None:

@@ -140,7 +140,7 @@ def test_in_a_file_a_name_that_comes_twice_stays_a_fault() -> None:
     assert len(register.datasets) == 2
 
 
-def test_faults_are_told_in_the_order_of_the_cells(notebook: Notebook) -> None:
+def test_faults_are_reported_in_the_order_of_the_cells(notebook: Notebook) -> None:
     names = started(notebook)
     for number in range(9):
         notebook.run(f"app.sql('t{number}', 'SELECT id FROM nowhere')", names)

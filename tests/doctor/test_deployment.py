@@ -57,7 +57,7 @@ def test_damaged_checkpoints_are_named_with_the_remedy(home: Home) -> None:
     assert "millstream checkpoint inspect" in damaged.fix
 
 
-def test_the_home_of_another_app_is_told(home: Home) -> None:
+def test_the_home_of_another_app_is_reported(home: Home) -> None:
     [found] = look_at_home(home, "bank")
 
     assert (found.subject, found.state) == ("deployed", "bad")

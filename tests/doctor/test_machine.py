@@ -51,7 +51,7 @@ def test_a_java_that_starts_is_named_with_its_place_and_how_it_was_found(tmp_pat
     assert found.what == f"17.0.15 at {tmp_path / 'jdk'}, found by PATH"
 
 
-def test_a_java_that_does_not_start_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_java_that_does_not_start_is_reported_with_its_last_words(tmp_path: Path) -> None:
     found = machine.java(java_that("echo 'no memory' >&2; exit 1", tmp_path / "jdk"))
 
     assert found.state == "bad"
@@ -145,14 +145,14 @@ def test_a_home_that_is_not_there_is_judged_by_the_folder_it_would_be_made_in(
     assert not (tmp_path / "a").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told() -> None:
+def test_a_folder_that_cannot_be_written_is_reported() -> None:
     found = machine.storage("home", Path("/proc/nothing"))
 
     assert found.state == "bad"
     assert found.what.startswith("/proc/nothing cannot be written: ")
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
 
@@ -167,7 +167,7 @@ def written_at(seconds: float) -> SimpleNamespace:
     return SimpleNamespace(st_mtime=seconds)
 
 
-def test_a_clock_that_differs_from_the_file_systems_is_told(
+def test_a_clock_that_differs_from_the_file_systems_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert machine.clock(tmp_path).state == "ok"
@@ -180,7 +180,7 @@ def test_a_clock_that_differs_from_the_file_systems_is_told(
     assert "is +3600 s off" in found.what
 
 
-def test_a_host_name_that_nobody_knows_is_told_with_the_line_to_add(
+def test_a_host_name_that_nobody_knows_is_reported_with_the_line_to_add(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unknown(*_: object) -> None:

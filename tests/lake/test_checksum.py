@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def checksum(table: Path) -> dict[str, Any]:
     version = DeltaTable(str(table)).version()
-    told: dict[str, Any] = json.loads((table / f"_delta_log/{version:020d}.crc").read_text())
-    return told
+    reported: dict[str, Any] = json.loads((table / f"_delta_log/{version:020d}.crc").read_text())
+    return reported
 
 
 def last_action(table: Path, kind: str) -> Any:

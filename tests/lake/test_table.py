@@ -127,9 +127,14 @@ def test_rows_that_violate_a_rule_are_kept_aside_with_the_rules_named(
         (3, ["speed is positive"]),
         (4, ["speed is positive", "speed is plausible"]),
     ]
-    told = entry(tmp_path, "clean")
-    assert (told.input, told.written, told.quarantined, told.dropped) == (5, 2, 3, 0)
-    assert told.rules == {"speed is positive": 2, "speed is plausible": 2}
+    reported = entry(tmp_path, "clean")
+    assert (reported.input, reported.written, reported.quarantined, reported.dropped) == (
+        5,
+        2,
+        3,
+        0,
+    )
+    assert reported.rules == {"speed is positive": 2, "speed is plausible": 2}
 
 
 @pytest.mark.parametrize(
@@ -142,10 +147,10 @@ def test_rows_that_violate_a_rule_are_dropped_or_let_through_and_counted(
 
     assert [row[0] for row in rows(tmp_path, "clean", "id")] == kept
     assert not (tmp_path / "tables" / "clean__quarantine").exists()
-    told = entry(tmp_path, "clean")
-    assert (told.written, told.quarantined, told.dropped) == (len(kept), 0, dropped)
-    assert told.rules == {"speed is positive": 2, "speed is plausible": 2}
-    assert told.is_balanced
+    reported = entry(tmp_path, "clean")
+    assert (reported.written, reported.quarantined, reported.dropped) == (len(kept), 0, dropped)
+    assert reported.rules == {"speed is positive": 2, "speed is plausible": 2}
+    assert reported.is_balanced
 
 
 def test_a_rule_that_stops_the_table_leaves_nothing_of_the_batch(
@@ -208,9 +213,11 @@ def test_a_key_whose_answer_comes_to_violate_a_rule_leaves_the_table_as_it_would
     run(app, tmp_path)
 
     assert rows(tmp_path, "sums") == [(2, 11.0)]
-    told = entry(tmp_path, "sums")
-    assert (told.input, told.written) == (6, 4)
-    assert (told.quarantined, told.dropped) == ((2, 0) if policy == "quarantine" else (0, 2))
+    reported = entry(tmp_path, "sums")
+    assert (reported.input, reported.written) == (6, 4)
+    assert (reported.quarantined, reported.dropped) == (
+        (2, 0) if policy == "quarantine" else (0, 2)
+    )
 
 
 def test_two_rows_for_one_key_are_refused_and_nothing_is_written(

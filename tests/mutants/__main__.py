@@ -117,17 +117,17 @@ def _noticed_by(fault: Fault, tree: Path, only: str = "") -> str:
         start_new_session=True,
     ) as process:
         try:
-            told, _ = process.communicate(timeout=_LONGEST_S)
+            reported, _ = process.communicate(timeout=_LONGEST_S)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 return "a test that hangs"
             raise
-    failed = _FAILED.search(told)
+    failed = _FAILED.search(reported)
     if process.returncode == 0:
         return ""
     if process.returncode != 1 or failed is None or "::" not in failed[1]:
-        message = f"{fault.room}: {fault.what!r}: tests do not run:\n{told}"
+        message = f"{fault.room}: {fault.what!r}: tests do not run:\n{reported}"
         raise HarnessError(message)
     return failed[1]
 

@@ -153,8 +153,8 @@ def counted() -> ms.App:
     @app.table()
     def totals(shown: DataFrame) -> DataFrame:
         windowed = shown.withColumn("window", F.window("at", "20 seconds"))
-        told = {"rows": "count(*)", "ads": "count(DISTINCT ad)", "first": "min(at)"}
-        return ms.salted(windowed, "window", told, salts=3)
+        reported = {"rows": "count(*)", "ads": "count(DISTINCT ad)", "first": "min(at)"}
+        return ms.salted(windowed, "window", reported, salts=3)
 
     @app.table(mode="update", key=["site", "rank"])
     def latest(shown: DataFrame) -> DataFrame:

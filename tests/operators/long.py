@@ -53,8 +53,8 @@ def main() -> None:
         began, done, seed = time.monotonic(), 0, given.seed
         while done < given.runs:
             dice = random.Random(f"{name}:{seed}")
-            app, told = APPS[name](dice), apps.rows_of(dice, 14)
-            known = {n: told[n] for n in told if n in {s.name for s in app.graph.sources}}
+            app, reported = APPS[name](dice), apps.rows_of(dice, 14)
+            known = {n: reported[n] for n in reported if n in {s.name for s in app.graph.sources}}
             runs = min(_AT_A_TIME, given.runs - done)
             done += prove(app, arrivals_of(app.graph, known), spark, runs=runs, seed=seed).runs
             seed += 1

@@ -59,8 +59,8 @@ def test_the_last_keys_are_never_kept_twice_and_state_has_one_size() -> None:
         fresh = keys(dice, 40)
         again = dice.sample([*sent][-1000:], min(20, len(sent)))
         turn = seen.turn("0", packed, [*fresh, *again], 0)
-        told = {text for (text,) in turn.answers}
-        assert not told & {text for *_, text in again}
+        reported = {text for (text,) in turn.answers}
+        assert not reported & {text for *_, text in again}
         packed = turn.packed
         sizes.add(len(packed or b""))
         for one in (*fresh, *again):

@@ -38,7 +38,7 @@ def app_of(build: Callable[[DataFrame, DataFrame], DataFrame]) -> ms.App:
         return ms.Memory("k STRING, at TIMESTAMP, name STRING")
 
     @app.table()
-    def told(seen: DataFrame, known: DataFrame) -> DataFrame:
+    def reported(seen: DataFrame, known: DataFrame) -> DataFrame:
         return build(seen, known)
 
     return app
@@ -111,7 +111,7 @@ CHANGES: dict[str, tuple[Any, Any, str]] = {
 
 
 def kept(spark: SparkSession, build: Any) -> list[Any]:
-    """What operators tell of their state when a query is built."""
+    """What operators report of their state when a query is built."""
     rate = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
     seen = rate.selectExpr("'x' AS k", "timestamp AS at", "'a' AS kind", "1 AS n")
     known = rate.selectExpr("'x' AS k", "timestamp AS at", "'a' AS name")
@@ -126,8 +126,8 @@ def test_an_operator_that_is_declared_otherwise_is_refused_on_its_old_state(
     change: str, spark: SparkSession, home: Path
 ) -> None:
     before, after, why = CHANGES[change]
-    place, query = Home.at(home), table("told", "seen")
-    offsets = place.checkpoint("told") / "offsets"
+    place, query = Home.at(home), table("reported", "seen")
+    offsets = place.checkpoint("reported") / "offsets"
     offsets.mkdir(parents=True)
     keep_states(kept(spark, before), query, place)
     (offsets / "0").write_text(OFFSETS)
@@ -140,9 +140,9 @@ def test_an_operator_that_is_declared_otherwise_is_refused_on_its_old_state(
 def test_rows_that_are_kept_may_have_other_columns_of_which_none_has_another_type(
     spark: SparkSession, home: Path
 ) -> None:
-    place, query = Home.at(home), table("told", "seen")
+    place, query = Home.at(home), table("reported", "seen")
     keep_states(kept(spark, once(more="n AS m")), query, place)
-    offsets = place.checkpoint("told") / "offsets"
+    offsets = place.checkpoint("reported") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text(OFFSETS)
 
@@ -197,6 +197,6 @@ def test_operators_go_on_from_their_state_where_names_have_changed_and_columns_c
         s.send("seen", k="y", at="12:03:00", kind="z", n=3)
         s.batch()
 
-        assert s.table("told").rows("k", "n") == [("X", 4)]
+        assert s.table("reported").rows("k", "n") == [("X", 4)]
         assert s.table("two").rows("k", "n") == [("x", 3)]
         assert s.table("firsts").rows("k", "n", "m") == [("x", 1, None)]

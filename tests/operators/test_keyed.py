@@ -88,9 +88,9 @@ def test_the_latest_row_as_of_an_event_is_that_of_duckdb_in_any_cut() -> None:
         tables["found"] += [(seed, e, r) for e, r in inner]
 
     con = duckdb.connect()
-    for name, told in tables.items():
+    for name, reported in tables.items():
         con.register(
-            name, pa.table(dict(zip("kab", map(list, zip(*told, strict=True)), strict=True)))
+            name, pa.table(dict(zip("kab", map(list, zip(*reported, strict=True)), strict=True)))
         )
     differ = """
         WITH wanted AS (

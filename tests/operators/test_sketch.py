@@ -67,8 +67,8 @@ def test_the_bytes_of_both_languages_are_read_by_the_other(
 
     for row in per_stream:
         theta, kll = bytes(row.visitors.theta), bytes(row.duration.kll)
-        told = without_jvm.distinct_estimate(theta)
-        assert told == row.visitors.asDict() | {"theta": theta}
+        reported = without_jvm.distinct_estimate(theta)
+        assert reported == row.visitors.asDict() | {"theta": theta}
         assert without_jvm.theta_union([theta], VISITORS.lg_k) == theta or row.visitors.upper < 2
         found = without_jvm.kll_quantiles(kll, [0.1, 0.5, 0.99])
         assert found == [point.estimate for point in row.duration.quantiles]
@@ -125,9 +125,9 @@ def test_sets_of_values_are_united_intersected_and_subtracted(spark: SparkSessio
         "both": without_jvm.theta_intersection(a, b),
         "rest": without_jvm.theta_difference(a, b),
     }.items():
-        told = without_jvm.distinct_estimate(theta)
-        assert told is not None
-        assert [told[n] for n in ("estimate", "lower", "upper")] == [*row[name][:3]], name
+        reported = without_jvm.distinct_estimate(theta)
+        assert reported is not None
+        assert [reported[n] for n in ("estimate", "lower", "upper")] == [*row[name][:3]], name
 
 
 @pytest.mark.spark

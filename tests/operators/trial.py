@@ -67,7 +67,7 @@ def hold_joins(
 
 
 def hold(spark: SparkSession, dice: random.Random, count: int) -> int:
-    """Hold every operator to DuckDB; tell how many rows were compared."""
+    """Check every operator against DuckDB; return how many rows were compared."""
     shown, clicked, left, right = frames(spark, dice, count)
     duck, compared = Duck(shown, clicked), 0
 

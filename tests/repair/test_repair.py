@@ -472,11 +472,11 @@ def test_state_that_spark_finds_damaged_while_it_runs_is_named(
 
 @pytest.mark.spark
 def test_a_sweep_reports_every_case_and_is_written_down(shop: Finished, tmp_path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
-    sweep = Sweep("2026-11-16", seed=3).over(shop, tmp_path, 1, told.append)
+    sweep = Sweep("2026-11-16", seed=3).over(shop, tmp_path, 1, reported.append)
 
-    assert [line.split()[0] for line in told] == ["1/1", "1/1"]
+    assert [line.split()[0] for line in reported] == ["1/1", "1/1"]
     written = json.loads(sweep.to_json())
     assert [sum(counts.values()) for counts in written["counts"].values()] == [1, 1]
     assert written["wrong"] == []

@@ -80,8 +80,8 @@ def report(
     heads = ["store", "crashes", "rows", "lost", "duplicated", "wrong"]
     lines = [[KINDS[kind], str(met.total()), str(sent), *map(str, f)] for kind, f in found.items()]
     points = ", ".join(f"`{point}`" for point in met)
-    told = f"{datetime.now(UTC).date()}: {rounds} round{'s' * (rounds > 1)} over {points}."
-    return "\n".join([told, "", *table(heads, lines)])
+    reported = f"{datetime.now(UTC).date()}: {rounds} round{'s' * (rounds > 1)} over {points}."
+    return "\n".join([reported, "", *table(heads, lines)])
 
 
 def main() -> None:

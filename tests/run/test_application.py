@@ -154,7 +154,7 @@ def misspelling(readings: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("function", "code", "told", "line"),
+    ("function", "code", "reported", "line"),
     [
         (raising, "FUNCTION_RAISED", "'wrong' raises ValueError: unlucky", 1),
         (forgetting, "NOT_A_DATAFRAME", "'wrong' returns None", 0),
@@ -166,7 +166,7 @@ def test_a_function_that_is_wrong_is_reported_with_the_line_before_anything_star
     tmp_path: Path,
     function: Callable[..., Any],
     code: str,
-    told: str,
+    reported: str,
     line: int,
 ) -> None:
     source = Memory(READING)
@@ -177,7 +177,7 @@ def test_a_function_that_is_wrong_is_reported_with_the_line_before_anything_star
     with raises(code) as caught:
         app.run(home=tmp_path, once=True)
 
-    assert caught.value.what.startswith(told)
+    assert caught.value.what.startswith(reported)
     assert caught.value.at is not None
     assert caught.value.at.line == function.__code__.co_firstlineno + line
     assert rows(tmp_path, "readings") == []

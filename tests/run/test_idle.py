@@ -107,7 +107,7 @@ class Running(StreamRun):
         act()
 
 
-def told(table: FencedTable) -> tuple[datetime | None, datetime | None]:
+def reported(table: FencedTable) -> tuple[datetime | None, datetime | None]:
     """Give the frontier of a table and since when it is quiet, as its last commit has them."""
     [last, *_] = commits(table.path)
     assert last.facts is not None
@@ -130,21 +130,21 @@ def test_the_clock_moves_the_watermark_of_a_source_that_has_given_nothing_for_lo
 
     desk.now, desk.is_waiting = at(12.5), True
     idle.look_after(desk.supervised())
-    assert told(table) == (at(1.5), NOON)
+    assert reported(table) == (at(1.5), NOON)
     assert table.facts.batch == 4
 
     desk.now = at(14)
     idle.look_after(desk.supervised())
-    assert told(table) == (at(1.5), NOON), "a quarter of the time to be idle has not passed"
+    assert reported(table) == (at(1.5), NOON), "a quarter of the time to be idle has not passed"
 
     desk.now, desk.trigger = at(17), Trigger.parse("5 minutes")
     idle.look_after(desk.supervised())
-    assert told(table) == (at(4), NOON), "it was looked at last at 12:15"
+    assert reported(table) == (at(4), NOON), "it was looked at last at 12:15"
 
     table.append([], Facts("q", batch=5, changed=5, frontier=us(4), greatest_event_time=us(17)))
     desk.now = at(18)
     idle.settle(desk.supervised())
-    assert told(table) == (at(4), None)
+    assert reported(table) == (at(4), None)
 
 
 def test_a_source_without_any_row_is_idle_after_the_run_began(home: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_source_without_any_row_is_idle_after_the_run_began(home: Path) -> Non
 
     desk.now = at(13)
     idle.settle(desk.supervised())
-    assert told(table) == (at(2), NOON)
+    assert reported(table) == (at(2), NOON)
 
 
 @dataclass(frozen=True)

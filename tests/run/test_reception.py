@@ -29,7 +29,7 @@ LOST = "line is down"
 
 
 class Hurried(Inbox):
-    """Pauses for no time, and tells for how long it should have."""
+    """Pauses for no time, and records for how long it should have."""
 
     def __init__(self, place: Path) -> None:
         self.pauses: list[float] = []
@@ -72,10 +72,10 @@ def test_a_server_that_takes_one_client_loses_no_line(inbox: Hurried, tmp_path: 
 
     files = sorted(tmp_path.glob("readings/*.txt"))
     assert b"".join(file.read_bytes() for file in files) == b"one\ntwo\nthree\nfour\n"
-    told = [event.error for event in events[:2] if event.error]
-    assert [error.code for error in told] == ["SOCKET_CLOSED", "SOCKET_UNREACHABLE"]
-    assert all(error.at is not None for error in told)
-    assert told[1].what.startswith("no server answers at 127.0.0.1:")
+    reported = [event.error for event in events[:2] if event.error]
+    assert [error.code for error in reported] == ["SOCKET_CLOSED", "SOCKET_UNREACHABLE"]
+    assert all(error.at is not None for error in reported)
+    assert reported[1].what.startswith("no server answers at 127.0.0.1:")
 
 
 def test_a_reset_connection_keeps_what_had_arrived(inbox: Hurried, tmp_path: Path) -> None:

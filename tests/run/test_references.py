@@ -83,8 +83,8 @@ class Shelf:
                 file, schema = self.place / f"{column}.csv", f"product STRING, {column} STRING"
                 rows = ms.reference(file, format="csv", schema=schema)
                 orders = orders.join(rows, "product", "left")
-            told = (F.col(column) for column in sorted(read))
-            return orders.select("id", F.concat_ws(" ", *told).alias("told"))
+            reported = (F.col(column) for column in sorted(read))
+            return orders.select("id", F.concat_ws(" ", *reported).alias("reported"))
 
         return app
 
@@ -101,8 +101,8 @@ def test_references_may_come_go_and_change_places_between_versions_of_an_app(
         s.send("orders", id=4, product="tea")
         s.batch()
 
-        told = [(0, "Tea 1"), (1, "Tea 1"), (2, "Tea"), (3, "1"), (4, "Tea 1")]
-        assert s.table("named").rows() == told
+        reported = [(0, "Tea 1"), (1, "Tea 1"), (2, "Tea"), (3, "1"), (4, "Tea 1")]
+        assert s.table("named").rows() == reported
 
 
 def test_a_batch_that_is_retried_by_an_edited_app_sees_what_it_saw_first(
@@ -122,7 +122,7 @@ def test_a_batch_that_is_retried_by_an_edited_app_sees_what_it_saw_first(
         assert s.table("named").rows() == [(1, "Tea 1"), (2, "Green tea 2")]
 
 
-def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_after_a_restart(
+def test_rows_that_cannot_be_read_are_reported_and_those_from_before_stand_also_after_a_restart(
     stream: Callable[..., Script], tmp_path: Path
 ) -> None:
     app = ms.App("shop")
@@ -145,8 +145,8 @@ def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_afte
         before = len(s.events)
         s.send("orders", id=number, product="tea")
         s.batch()
-        told = [event for event in s.events[before:] if event.kind == "not_renewed"]
-        return [str(event.error).partition(":")[0] for event in told]
+        reported = [event for event in s.events[before:] if event.kind == "not_renewed"]
+        return [str(event.error).partition(":")[0] for event in reported]
 
     with stream(app) as s:
         assert ordered(1) == []
@@ -159,7 +159,7 @@ def test_rows_that_cannot_be_read_are_told_and_those_from_before_stand_also_afte
         before = len(s.events)
         s.restart()
         assert [e.kind for e in s.events[before:] if e.error] == ["not_renewed"]
-        assert ordered(3) == [], "a minute is left to whoever mends it"
+        assert ordered(3) == [], "a minute is left to those who mend it"
 
         assert s.table("named").rows("id", "name", "price") == [
             (1, "Tea", 1),
@@ -228,7 +228,7 @@ def test_a_batch_joins_with_what_is_no_stream_at_once_as_a_stream_does(
         return ms.Memory("product STRING, at TIMESTAMP")
 
     @app.table()
-    def told(orders: DataFrame) -> DataFrame:
+    def reported(orders: DataFrame) -> DataFrame:
         first = ms.dedup(orders, "product", within="1 minute").withColumn("price", F.lit(0))
         prices = ms.reference(tmp_path, format="parquet").where("price > 0")
         priced = ms.join_as_of(orders, prices, on="product")
@@ -237,7 +237,7 @@ def test_a_batch_joins_with_what_is_no_stream_at_once_as_a_stream_does(
     with stream(app) as s:
         s.send("orders", product="tea", at="12:00:01")
         s.batch()
-        assert s.table("told").rows("price") == [(7,)]
+        assert s.table("reported").rows("price") == [(7,)]
         s.assert_consistent()
 
 

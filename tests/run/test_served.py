@@ -120,7 +120,7 @@ def test_a_driver_that_dies_between_two_stores_gives_the_second_what_the_first_h
     assert later.facts.totals == {"input": 1, "written": 1, "quarantined": 0}
 
 
-def test_a_replay_with_other_rows_is_told_and_changes_nothing(
+def test_a_replay_with_other_rows_is_reported_and_changes_nothing(
     place: Place, sinks: tuple[Any, Any]
 ) -> None:
     served = place.served(sinks[0])
@@ -227,12 +227,12 @@ def test_a_restored_store_and_a_reset_checkpoint_are_refused_with_the_remedy(
     with pytest.raises(StoreRestoredError, match="holds batches up to 0, but the checkpoint has"):
         place.served(sink)
     (place.log.path / "metadata").write_text(json.dumps({"id": QUERY.replace("5", "6")}))
-    with pytest.raises(StoreAheadError, match="of another checkpoint") as told:
+    with pytest.raises(StoreAheadError, match="of another checkpoint") as reported:
         place.served(sink)
-    assert remedy in str(told.value)
+    assert remedy in str(reported.value)
 
 
-def test_a_damaged_checkpoint_is_told_as_the_cause_and_not_the_store(
+def test_a_damaged_checkpoint_is_reported_as_the_cause_and_not_the_store(
     place: Place, sinks: tuple[Any, Any]
 ) -> None:
     at_work = place.served(sinks[0], epoch=5)
@@ -262,7 +262,7 @@ def test_what_was_computed_first_is_what_is_delivered(place: Place) -> None:
     assert batches.kept(QUERY, 7, ["id", "text", "more"]) is None
 
 
-def test_an_answer_with_two_rows_for_a_key_tells_of_no_change(place: Place) -> None:
+def test_an_answer_with_two_rows_for_a_key_reports_no_change(place: Place) -> None:
     log = ChangeLog.begin(place.home, "items")
     served: Any = SimpleNamespace(
         key=("id",),

@@ -81,8 +81,8 @@ def test_a_full_disk_loses_nothing_and_doubles_nothing(
     filler.unlink()
     run(app, home)
 
-    told = caught.value.__cause__ if caught.value.code == "QUERY_STOPPED" else caught.value
-    assert str(told) == (
+    reported = caught.value.__cause__ if caught.value.code == "QUERY_STOPPED" else caught.value
+    assert str(reported) == (
         f"[STORAGE_FULL] no space is left for home {str(home)!r}; what was committed is safe\n"
         "  fix: free some space: the run continues by itself, or start it again"
     )

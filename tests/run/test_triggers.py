@@ -262,7 +262,7 @@ def test_tasks_that_would_wait_for_each_other_are_refused(
     )
 
 
-def test_a_trigger_of_the_command_line_is_held_to_the_same_rules(tmp_path: Path) -> None:
+def test_a_trigger_of_the_command_line_is_checked_against_the_same_rules(tmp_path: Path) -> None:
     app = ms.App("shop", home=tmp_path)
 
     @app.source()

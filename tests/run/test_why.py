@@ -67,19 +67,19 @@ def test_a_window_comes_with_the_event_that_it_needs_and_with_none_before(
         send(s, NOON - 1.5 * MINUTE, NOON - 0.5 * MINUTE, NOON)
         for later in ("01:59.999", "02:00", "02:00.000999", "02:00.001", "02:00.001001", "03:00"):
             event = datetime.fromisoformat(f"2026-01-01T12:{later}+00:00")
-            told = closing_of(app, home)
+            reported = closing_of(app, home)
 
             send(s, event)
 
-            assert (told.ends in ends_in(s)) == (event >= told.needs), (event, told)
+            assert (reported.ends in ends_in(s)) == (event >= reported.needs), (event, reported)
             assert closing_of(app, home).ends not in ends_in(s), event
 
         assert ends_in(s) == [NOON - MINUTE, NOON, NOON + MINUTE]
-        told = closing_of(app, home)
-        send(s, told.needs - US)
-        assert told.ends not in ends_in(s)
-        send(s, told.needs)
-        assert told.ends in ends_in(s)
+        reported = closing_of(app, home)
+        send(s, reported.needs - US)
+        assert reported.ends not in ends_in(s)
+        send(s, reported.needs)
+        assert reported.ends in ends_in(s)
 
 
 def test_a_table_that_never_ran_waits_for_the_window_at_the_frontier_of_its_source(
@@ -89,13 +89,13 @@ def test_a_table_that_never_ran_waits_for_the_window_at_the_frontier_of_its_sour
     with stream(counting(), home=home) as s:
         send(s, NOON, NOON + 2 * MINUTE)
 
-        told = closing_of(app, home)
+        reported = closing_of(app, home)
         s.upgrade_to(app)
         s.batch()
 
         assert ends_in(s) == []
-        assert told == closing_of(app, home)
-        assert told.ends == NOON + MINUTE
+        assert reported == closing_of(app, home)
+        assert reported.ends == NOON + MINUTE
 
 
 def test_a_window_that_is_updated_is_final_once_any_row_of_it_is_late(
@@ -104,15 +104,15 @@ def test_a_window_that_is_updated_is_final_once_any_row_of_it_is_late(
     app = counting(mode="update")
     with stream(app, home=home) as s:
         send(s, NOON)
-        told = closing_of(app, home)
+        reported = closing_of(app, home)
 
-        send(s, told.needs - US)
-        assert closing_of(app, home).ends == told.ends
-        send(s, told.ends - US)
+        send(s, reported.needs - US)
+        assert closing_of(app, home).ends == reported.ends
+        send(s, reported.ends - US)
         assert s.verdicts("clicks") == {"ok": 3}
-        send(s, told.needs)
-        assert closing_of(app, home).ends == told.ends + MINUTE
-        send(s, told.ends - US)
+        send(s, reported.needs)
+        assert closing_of(app, home).ends == reported.ends + MINUTE
+        send(s, reported.ends - US)
 
         assert s.verdicts("clicks") == {"ok": 4, "late": 1}
 
@@ -130,12 +130,12 @@ def test_what_waits_for_more_comes_with_the_event_that_it_needs_and_with_none_be
         send(s, NOON - 5 * MINUTE)
         send(s, NOON + 500 * US)
         s.batch()
-        told = closing_of(app, home, "missed")
+        reported = closing_of(app, home, "missed")
 
         before = s.table("missed").rows()
-        send(s, told.needs - US)
+        send(s, reported.needs - US)
         assert len(s.table("missed").rows()) == len(before) + 1
-        send(s, told.needs)
+        send(s, reported.needs)
 
         assert len(s.table("missed").rows()) == len(before) + 2
 

@@ -40,16 +40,16 @@ def test_what_is_new_another_or_gone_turns_one_answer_into_the_other(
 
     write_difference(folder / "out", old=there["old"], new=there["new"], key=["k"], gone=["_gone0"])
 
-    told = pq.read_table(folder / "out") if old or new else answer({})
+    shown = pq.read_table(folder / "out") if old or new else answer({})
     result = dict(old)
-    for row in told.to_pylist():
+    for row in shown.to_pylist():
         if row["_gone0"]:
             del result[row["k"]]
         else:
-            assert result.get(row["k"], "absent") != row["n"], "told of a row that is the same"
+            assert result.get(row["k"], "absent") != row["n"], "reported a row that is the same"
             result[row["k"]] = row["n"]
     assert result == new
-    assert told.schema.names == SCHEMA.names
-    assert told.select(["k", "n"]).schema.types == SCHEMA.types[:2]
-    more: list[Any] = told["more"].to_pylist()
+    assert shown.schema.names == SCHEMA.names
+    assert shown.select(["k", "n"]).schema.types == SCHEMA.types[:2]
+    more: list[Any] = shown["more"].to_pylist()
     assert all(m["at"].tzinfo and m["tags"] == [("x", 1)] for m in more)

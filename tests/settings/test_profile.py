@@ -127,7 +127,7 @@ def test_a_file_that_is_not_toml_is_refused_at_its_line() -> None:
     ]
 
 
-def test_all_faults_are_told_at_once_with_line_and_nearest_name() -> None:
+def test_all_faults_are_reported_at_once_with_line_and_nearest_name() -> None:
     text = """\
 profil = 1
 [profile.default]

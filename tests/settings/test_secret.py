@@ -87,6 +87,6 @@ def test_no_error_tells_a_secret_even_if_someone_else_does(monkeypatch: pytest.M
     )
     joined = fault("STORE_LOGIN", store=", ".join([servers]), why="none")
 
-    for told in (error, joined, pickle.loads(pickle.dumps(error))):
-        assert "4711" not in str(told) + repr(told)
+    for reported in (error, joined, pickle.loads(pickle.dumps(error))):
+        assert "4711" not in str(reported) + repr(reported)
     assert "${CANARY}: cannot resolve ${CANARY}" in str(error)

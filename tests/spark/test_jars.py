@@ -50,10 +50,10 @@ def change(jar: Path) -> None:
 
 
 def test_cached_jars_come_in_the_order_of_the_lock_without_network(lock: Path, jar: Path) -> None:
-    told = []
+    reported = []
 
-    assert resolve(lock, report=lambda *fact: told.append(fact)) == (jar,)
-    assert told == [("jars", "1 locked, cached")]
+    assert resolve(lock, report=lambda *fact: reported.append(fact)) == (jar,)
+    assert reported == [("jars", "1 locked, cached")]
 
 
 def test_a_tampered_jar_is_deleted_and_reported(lock: Path, jar: Path) -> None:

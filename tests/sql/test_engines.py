@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
-def told(
+def reported(
     ask: Callable[[], tuple[tuple[str, ...], list[tuple[Any, ...]]]], *, in_order: bool
 ) -> list[str]:
     try:
@@ -80,8 +80,8 @@ def verify_alike(spark: SparkSession, home: Home, texts: Iterable[str]) -> None:
     differing = []
     for text in texts:
         in_order = " ORDER BY " in text.rpartition(")")[2]
-        ours = told(lambda text=text: query(home, text), in_order=in_order)  # type: ignore[misc]
-        sparks = told(lambda text=text: ask_spark(spark, text), in_order=in_order)  # type: ignore[misc]
+        ours = reported(lambda text=text: query(home, text), in_order=in_order)  # type: ignore[misc]
+        sparks = reported(lambda text=text: ask_spark(spark, text), in_order=in_order)  # type: ignore[misc]
         if ours != sparks or ours[0].startswith("refused: "):
             pairs = [f"  duck  {line}" for line in (Counter(ours) - Counter(sparks)).elements()]
             pairs += [f"  spark {line}" for line in (Counter(sparks) - Counter(ours)).elements()]
@@ -115,8 +115,8 @@ def test_stars_and_names_of_random_joins_mean_in_both_engines_the_same(
     answered, differing = 0, []
 
     for text in joins.queries(150, seed=7):
-        ours = told(lambda text=text: query(home, text), in_order=False)  # type: ignore[misc]
-        sparks = told(lambda text=text: ask_spark(session, text), in_order=False)  # type: ignore[misc]
+        ours = reported(lambda text=text: query(home, text), in_order=False)  # type: ignore[misc]
+        sparks = reported(lambda text=text: ask_spark(session, text), in_order=False)  # type: ignore[misc]
         both_refuse = ours[0].startswith("refused: ") and sparks[0].startswith("refused: ")
         answered += ours == sparks
         # Spark knows when two columns of a name are one that was selected twice.

@@ -92,11 +92,11 @@ def test_both_engines_give_the_same_estimates(spark: SparkSession, home: Home, t
     engine = SparkEngine.open(spark, home, Limits())
     names, rows = engine.run(text, lambda answer: (answer.columns, read_rows(answer, 100)))
 
-    found, told = query(home, text)
+    found, reported = query(home, text)
 
     assert found == names
     assert rows
-    assert sorted_plain(told) == sorted_plain(rows)
+    assert sorted_plain(reported) == sorted_plain(rows)
 
 
 def test_people_read_estimates_and_no_bytes(home: Home) -> None:

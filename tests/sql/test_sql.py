@@ -392,12 +392,12 @@ def test_how_far_each_dataset_is_complete_can_be_asked_in_sql(tmp_path: Path) ->
     home.prepare("shop", sources=["orders"])
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     us = round(noon.timestamp() * 1_000_000)
-    told = {
+    reported = {
         "orders": Facts("q", batch=3, frontier=us, event_time="at", quiet_since=us + 1),
         "paid": Facts("q", batch=0, frontier=NOTHING_YET),
         "paid__quarantine": Facts("q", batch=0),
     }
-    for name, facts in told.items():
+    for name, facts in reported.items():
         FencedTable.create(home.table(name), schema=Schema.parse("at TIMESTAMP").to_json())
         FencedTable(home.table(name), name=name, epoch=1).append([], facts)
 

@@ -179,17 +179,17 @@ def report(found: dict[str, Findings], seed: int) -> str:
         for kind, f in found.items()
     ]  # fmt: skip
     kinds = sum((f.faults for f in found.values()), Counter[str]())
-    told = "; ".join(f"{kinds[fault]} {FAULTS[fault]}" for fault in FAULTS if kinds[fault])
+    reported = "; ".join(f"{kinds[fault]} {FAULTS[fault]}" for fault in FAULTS if kinds[fault])
     day = datetime.now(UTC).date()
-    return "\n".join([f"{day}, seed {seed}: {told}.", "", *table(heads, rows)])
+    return "\n".join([f"{day}, seed {seed}: {reported}.", "", *table(heads, rows)])
 
 
 def merged(file: Path, found: dict[str, Findings]) -> dict[str, Findings]:
     """Keep findings in a file; those of stores that were not tried now stay as they were."""
     kept = json.loads(file.read_text()) if file.exists() else {}
-    told = kept | {kind: {**vars(f), "faults": dict(f.faults)} for kind, f in found.items()}
-    file.write_text(json.dumps(told, indent=2) + "\n")
-    there = {kind: told[kind] for kind in KINDS if kind in told}
+    reported = kept | {kind: {**vars(f), "faults": dict(f.faults)} for kind, f in found.items()}
+    file.write_text(json.dumps(reported, indent=2) + "\n")
+    there = {kind: reported[kind] for kind in KINDS if kind in reported}
     return {k: Findings(**{**f, "faults": Counter(f["faults"])}) for k, f in there.items()}
 
 

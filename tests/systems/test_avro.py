@@ -44,26 +44,26 @@ def orders(columns: str = COLUMNS, **options: Any) -> ms.Kafka:
     return ms.Kafka("orders", format="avro", schema=columns, avro=AvroOptions(**options))
 
 
-def told(columns: str = COLUMNS, **options: Any) -> list[str]:
+def reported(columns: str = COLUMNS, **options: Any) -> list[str]:
     found = faults(graph(source("orders", connector=orders(columns, **options))))
     return [str(fault) for fault in found]
 
 
 def column_fault(columns: str, **options: Any) -> str:
-    [found] = told(columns, **options)
+    [found] = reported(columns, **options)
     first, _, fix = found.splitlines()
     return f"{first.partition(': ')[2]} | {fix.removeprefix('  fix: ')}"
 
 
 def schema_fault(**options: Any) -> str:
-    [found] = told("id BIGINT", **options)
+    [found] = reported("id BIGINT", **options)
     return found.splitlines()[0].removeprefix("[AVRO_SCHEMA] source 'orders': ")
 
 
 def test_schemas_are_given_as_files_or_as_text() -> None:
-    assert told(writer="v2.avsc") == []
-    assert told(writer=json.dumps(V2)) == []
-    assert told(writers={"7": "v1.avsc", "4294967295": "v2.avsc"}, reader="v2.avsc") == []
+    assert reported(writer="v2.avsc") == []
+    assert reported(writer=json.dumps(V2)) == []
+    assert reported(writers={"7": "v1.avsc", "4294967295": "v2.avsc"}, reader="v2.avsc") == []
 
 
 def test_a_file_is_read_once_when_the_source_is_declared() -> None:

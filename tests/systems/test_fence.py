@@ -54,7 +54,7 @@ def test_an_address_prints_without_its_password(address: str, password: str) -> 
     assert shown == address
     assert "sesame" not in f"{shown} {shown!r}"
     assert "db" in f"{shown}"
-    told = fault(
+    reported = fault(
         "STORE_RESTORED",
         store=password,
         held="no batch" if 1 < 0 else f"batches up to {1}",
@@ -62,7 +62,7 @@ def test_an_address_prints_without_its_password(address: str, password: str) -> 
         checkpoint="c",
         forget="f",
     )
-    assert "sesame" not in str(told)
+    assert "sesame" not in str(reported)
 
 
 @pytest.mark.parametrize(

@@ -242,8 +242,8 @@ def test_a_file_replaced_or_truncated_after_landing_is_reported_and_changes_noth
     events = run(app, home)
 
     assert rows(home, "readings") == before
-    told = [(event.query, event.detail) for event in events if event.kind == "file_changed"]
-    assert sorted(told) == [
+    reported = [(event.query, event.detail) for event in events if event.kind == "file_changed"]
+    assert sorted(reported) == [
         ("readings", str(folder / "replaced.json")),
         ("readings", str(folder / "truncated.json")),
     ]

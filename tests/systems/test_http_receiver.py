@@ -275,7 +275,7 @@ def test_a_post_that_is_too_large_is_refused_as_a_whole(tmp_path: Path) -> None:
         )
 
 
-def test_clients_that_post_faster_than_records_land_are_told_to_wait(tmp_path: Path) -> None:
+def test_clients_that_post_faster_than_records_land_are_asked_to_wait(tmp_path: Path) -> None:
     limits, room = HttpLimits(bytes_in_flight=10), Room(2, batch_s=3.2)
     with (
         receiving(tmp_path, limits=limits, room=room) as receiver,

@@ -143,10 +143,10 @@ def test_a_topic_that_is_missing_or_made_anew_is_noticed(
     with raises("TOPIC_MISSING", match=f"serve 'items': topic '{topic.name}' does not"):
         put(store, 1, table(TWO))
     make_topic(broker.servers, topic.name)
-    with pytest.raises(StoreRestoredError, match="holds no batch, but the checkpoint") as told:
+    with pytest.raises(StoreRestoredError, match="holds no batch, but the checkpoint") as reported:
         put(store, 1, table(TWO))
 
-    assert "--delete --topic" in told.value.fix
+    assert "--delete --topic" in reported.value.fix
     fence = store.fence()
     assert fence is not None
     assert fence.batch == -1
@@ -279,11 +279,11 @@ def test_changes_are_written_as_debezium_does_and_deletes_leave_a_tombstone(
 
     put(opened(topic), 0, table(gone, kept, schema=schema))
 
-    told: list[tuple[Any, Any]] = [
+    reported: list[tuple[Any, Any]] = [
         (k, None if v is None else json.loads(v)) for k, v in records_of(topic)
     ]
-    assert [key for key, _ in told] == [b"2", b"2", b"1"]
-    deleted, tombstone, upserted = (value for _, value in told)
+    assert [key for key, _ in reported] == [b"2", b"2", b"1"]
+    deleted, tombstone, upserted = (value for _, value in reported)
     assert tombstone is None
     assert (deleted["op"], deleted["before"], deleted["after"]) == (
         "d",

@@ -232,9 +232,7 @@ def test_a_broker_killed_while_the_app_reads_costs_no_row_and_doubles_none(
     assert column(app, "n") == list(range(250))
 
 
-def test_a_source_reads_much_at_once_and_gives_a_lost_broker_up_soon_unless_told_otherwise() -> (
-    None
-):
+def test_a_source_reads_much_at_once_and_gives_a_lost_broker_up_soon_by_default() -> None:
     ours = TopicSource(Kafka("orders")).options
     theirs = TopicSource(Kafka("orders", options={"kafka.request.timeout.ms": 30_000})).options
 
@@ -254,14 +252,14 @@ def test_an_outage_of_the_broker_is_reported_other_queries_go_on_and_it_continue
     topics.send("outage", *numbered(range(3)))
     app = app_of(Kafka("outage", broker.servers, schema="n INT"), tmp_path)
     app.source(name="ticks")(lambda: ms.Generator("n BIGINT"))
-    told: list[Event] = []
-    running = app.open({}, on_event=told.append)
+    reported: list[Event] = []
+    running = app.open({}, on_event=reported.append)
     serving = threading.Thread(target=running.serve, daemon=True)
 
     serving.start()
     wait_until(lambda: entry_of(app).input == 3)
     broker.kill()
-    wait_until(lambda: any(event.kind == "restarting" for event in told))
+    wait_until(lambda: any(event.kind == "restarting" for event in reported))
     others = entry_of(app, "ticks").input
     wait_until(lambda: entry_of(app, "ticks").input > others)
     broker.restart()
@@ -270,7 +268,7 @@ def test_an_outage_of_the_broker_is_reported_other_queries_go_on_and_it_continue
     running.ask_to_stop()
     serving.join()
 
-    assert str(next(event.error for event in told if event.error)) == (
+    assert str(next(event.error for event in reported if event.error)) == (
         "[BROKER_LOST] query 'orders': no Kafka broker answers any more;"
         " what was committed is safe\n"
         f"  at:  {app.graph.datasets['orders'].at}\n"

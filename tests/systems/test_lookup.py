@@ -87,9 +87,11 @@ def test_a_row_is_found_by_the_text_that_an_answer_in_json_has_for_its_key(
     row = {name: value for name, (_, _, value) in EVERYTHING.items()}
     put(opened(sink, columns=columns), 0, table(row, schema=schema))
     expected = row | {"nested": {"start": 'q"', "tags": {"a": [1, 2]}}}
-    told = json.loads(to_json(expected))[key]
+    reported = json.loads(to_json(expected))[key]
 
-    found = serve(sink).get_by_text([(key, told if isinstance(told, str) else json.dumps(told))])
+    found = serve(sink).get_by_text(
+        [(key, reported if isinstance(reported, str) else json.dumps(reported))]
+    )
 
     assert found == expected
 

@@ -144,10 +144,10 @@ def test_no_value_of_a_row_becomes_a_header(end: str) -> None:
 
 
 def test_a_password_is_neither_shown_nor_sent_in_the_clear() -> None:
-    told = ms.Email("ann@example.org", "app", "mail.example", user="ann", password="hunter23")
+    reported = ms.Email("ann@example.org", "app", "mail.example", user="ann", password="hunter23")
 
-    assert "hunter23" not in repr(told)
-    faults = [str(fault) for fault in told.alert_faults("unpicked", AT)]
+    assert "hunter23" not in repr(reported)
+    faults = [str(fault) for fault in reported.alert_faults("unpicked", AT)]
     assert len(faults) == 2
     assert "with sender='app'" in faults[0]
     assert "with security='none'" in faults[1]

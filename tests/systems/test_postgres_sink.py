@@ -155,10 +155,10 @@ def test_no_server_a_wrong_password_and_a_missing_right_are_different_errors(
     assert unreachable.value.transient
     assert not wrong.value.transient
     sinks = [Sink(postgres.dsn, table=name), Sink(guest, table=name)]
-    told = " ".join(map(str, (unreachable.value, wrong.value, forbidden.value, *sinks)))
+    reported = " ".join(map(str, (unreachable.value, wrong.value, forbidden.value, *sinks)))
     for secret in (postgres.password, "wrong-word", "guests-word"):
-        assert secret not in told
-        assert "***" in told
+        assert secret not in reported
+        assert "***" in reported
 
 
 def test_a_table_may_be_in_a_schema_of_its_own(postgres: PostgresServer, name: str) -> None:
@@ -178,11 +178,11 @@ def test_a_line_that_went_silent_is_given_up_unless_the_address_says_when(
     for dsn, idle in ((postgres.dsn, "10"), (said, "60")):
         sink = Sink(dsn, table=name)
         db = connect(sink, sink.place("items"))
-        told = db.info.get_parameters()
+        reported = db.info.get_parameters()
         db.close()
 
-        assert told["tcp_user_timeout"] == "30000"
-        assert told["keepalives_idle"] == idle
+        assert reported["tcp_user_timeout"] == "30000"
+        assert reported["keepalives_idle"] == idle
 
 
 def test_a_look_up_that_waits_for_a_lock_or_takes_too_long_is_reported(

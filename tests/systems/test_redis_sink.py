@@ -79,9 +79,9 @@ def test_no_server_and_a_wrong_password_are_different_errors(
     with raises("STORE_LOGIN") as wrong:
         opened(Sink(redis.address(redis.port, password="wrong-word"), key=["id"]))
 
-    told = f"{unreachable.value} {wrong.value} {Sink(redis.url)!r}"
-    assert redis.password not in told
-    assert "wrong-word" not in told
+    reported = f"{unreachable.value} {wrong.value} {Sink(redis.url)!r}"
+    assert redis.password not in reported
+    assert "wrong-word" not in reported
 
 
 def test_keys_of_several_columns_have_names_of_their_own(redis: RedisServer) -> None:

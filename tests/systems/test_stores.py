@@ -270,9 +270,9 @@ def test_nested_numbers_are_the_same_in_every_store(make: Make) -> None:
     put(store, 0, table(row, schema=schema))
 
     [found] = rows_in(sink)
-    told = json.loads(found["n"]) if isinstance(found["n"], str) else found["n"]
+    reported = json.loads(found["n"]) if isinstance(found["n"], str) else found["n"]
     expected = ["NaN", "Infinity", "-Infinity", 0.1, None]
-    assert told == {"of_64": expected, "of_32": expected}
+    assert reported == {"of_64": expected, "of_32": expected}
 
 
 @pytest.mark.parametrize("make", TO_PYTHON[-2:], indirect=True)

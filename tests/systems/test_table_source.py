@@ -129,7 +129,7 @@ def test_a_home_of_a_newer_millstream_is_refused(tmp_path: Path) -> None:
     assert fault_of(ms.Table(tmp_path, "clean")).code == "HOME_NEWER"
 
 
-def test_columns_that_are_said_are_held_to_the_table_s(tmp_path: Path) -> None:
+def test_columns_that_are_said_are_checked_against_the_table_s(tmp_path: Path) -> None:
     committed(tmp_path, "clean")
 
     assert reading(ms.Table(tmp_path, "clean", columns=TYPED)).faults == ()
@@ -344,6 +344,6 @@ def hold_histories(*homes: Path) -> None:
     """Hold every table to have never gone back."""
     for home in map(Home.at, homes):
         for name in home.tables:
-            told = [c.facts.frontier for c in commits(home.table(name)) if c.facts]
-            known = [frontier for frontier in told if frontier is not None]
+            reported = [c.facts.frontier for c in commits(home.table(name)) if c.facts]
+            known = [frontier for frontier in reported if frontier is not None]
             assert known == sorted(known, reverse=True)

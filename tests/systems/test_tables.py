@@ -109,9 +109,9 @@ def test_a_table_must_hold_its_rows_to_the_key(make: Make) -> None:
     sink = make(key=["id"])
     run(sink, "CREATE TABLE {} (id BIGINT NOT NULL, text TEXT, UNIQUE (id, text))")
 
-    with raises("STORE_KEY", match="no unique index on its key") as told:
+    with raises("STORE_KEY", match="no unique index on its key") as reported:
         opened(sink)
-    run(sink, told.value.fix.removeprefix("run `").rstrip("`"))
+    run(sink, reported.value.fix.removeprefix("run `").rstrip("`"))
 
     put(opened(sink), 0, table({"id": 1, "text": "a"}))
     assert rows_in(sink) == [{"id": 1, "text": "a"}]

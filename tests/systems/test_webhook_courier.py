@@ -30,7 +30,7 @@ def hook() -> Iterator[Hook]:
         yield hook
 
 
-def told(webhook: ms.Webhook, place: Path) -> NotSentError | None:
+def reported(webhook: ms.Webhook, place: Path) -> NotSentError | None:
     try:
         webhook.courier(place).send(NOTICE)
     except NotSentError as refusal:
@@ -41,7 +41,7 @@ def told(webhook: ms.Webhook, place: Path) -> NotSentError | None:
 def test_a_notice_is_posted_as_json_under_its_key(hook: Hook, tmp_path: Path) -> None:
     webhook = ms.Webhook(f"{hook.address}/hook?token=s3cret", headers={"X-Team": "ops-1"})
 
-    assert told(webhook, tmp_path) is None
+    assert reported(webhook, tmp_path) is None
 
     [got] = hook.received
     assert got.path == "/hook?token=s3cret"
@@ -63,7 +63,7 @@ def test_a_notice_is_signed_and_a_login_of_the_address_is_sent(
 ) -> None:
     address = hook.address.replace("://", "://ann:pa%2Fss@")
 
-    assert told(ms.Webhook(address, secret=secret), tmp_path) is None
+    assert reported(ms.Webhook(address, secret=secret), tmp_path) is None
 
     [got] = hook.received
     signed = f"{NOTICE.id}.{got.headers['webhook-timestamp']}.".encode() + NOTICE.body
@@ -93,7 +93,7 @@ def test_what_an_answer_means(
     hook.replies.append(reply)
     timeout = "300 ms" if reply.hangs else "60 seconds"
 
-    refusal = told(ms.Webhook(hook.address, timeout=timeout), tmp_path)
+    refusal = reported(ms.Webhook(hook.address, timeout=timeout), tmp_path)
 
     assert refusal is not None
     assert (refusal.again, refusal.after) == (again, after)
@@ -119,7 +119,7 @@ def test_a_server_that_drips_is_cut_off_in_time(tmp_path: Path) -> None:
     threading.Thread(target=drip, daemon=True).start()
     began = time.monotonic()
 
-    refusal = told(
+    refusal = reported(
         ms.Webhook(f"http://127.0.0.1:{server.getsockname()[1]}", timeout="300 ms"), tmp_path
     )
 
@@ -147,7 +147,7 @@ def test_a_redirection_to_a_private_address_is_refused(
 ) -> None:
     hook.replies.append(Reply(307, {"Location": f"http://{host}:9/latest/meta-data"}))
 
-    refusal = told(ms.Webhook(hook.address), tmp_path)
+    refusal = reported(ms.Webhook(hook.address), tmp_path)
 
     assert refusal is not None
     assert not refusal.again
@@ -185,7 +185,7 @@ def test_a_redirection_that_is_allowed_takes_no_secrets_along(hook: Hook, tmp_pa
         hook.replies.append(Reply(308, {"Location": f"{other.address}/there"}))
         webhook = ms.Webhook(hook.address, headers={"X-Key": "k3y-1"}, allow_private=True)
 
-        assert told(webhook, tmp_path) is None
+        assert reported(webhook, tmp_path) is None
 
         assert [each.path for each in hook.received] == ["/", "/again"]
         assert all(each.headers["X-Key"] == "k3y-1" for each in hook.received)
@@ -196,7 +196,7 @@ def test_a_redirection_that_is_allowed_takes_no_secrets_along(hook: Hook, tmp_pa
 
 
 def test_a_server_that_is_away_is_tried_again(tmp_path: Path) -> None:
-    refusal = told(ms.Webhook("http://127.0.0.1:9/x"), tmp_path)
+    refusal = reported(ms.Webhook("http://127.0.0.1:9/x"), tmp_path)
 
     assert refusal is not None
     assert refusal.again
@@ -241,7 +241,7 @@ def test_what_is_wrong_with_a_webhook_is_found_without_the_network(
 
 
 def test_a_secret_that_signs_nothing_is_not_left_out(hook: Hook, tmp_path: Path) -> None:
-    refusal = told(ms.Webhook(hook.address, secret="open sesame"), tmp_path)
+    refusal = reported(ms.Webhook(hook.address, secret="open sesame"), tmp_path)
 
     assert str(refusal) == "the secret is not base64"
     assert hook.received == []

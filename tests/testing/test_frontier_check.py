@@ -41,8 +41,8 @@ def test_a_frontier_that_goes_back_or_that_rows_come_from_before_is_found(home: 
         )
         file = home / f"{batch}.parquet"
         pq.write_table(rows, file)
-        told = None if frontier is None else us(frontier)
-        facts = Facts("q", batch=batch, frontier=told, event_time="at", mode="append")
+        reported = None if frontier is None else us(frontier)
+        facts = Facts("q", batch=batch, frontier=reported, event_time="at", mode="append")
         table.append([DataFile.read(file, {})], facts)
 
     write(0, 5, at=3, end=4)

@@ -27,7 +27,7 @@ def test_a_port_is_given_once_and_not_if_another_has_it(monkeypatch: pytest.Monk
     assert set(found) == {one, other}
 
 
-def test_the_system_gives_none_of_the_ports_to_whoever_lets_it_choose() -> None:
+def test_the_system_gives_none_of_the_ports_to_those_that_let_it_choose() -> None:
     with socket.create_server((HOST, 0)) as chosen:
         assert chosen.getsockname()[1] not in server._PORTS
 

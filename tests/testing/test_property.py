@@ -64,9 +64,9 @@ def test_a_windowed_count_is_prefix_consistent(spark: SparkSession, mode: str) -
 def test_a_query_with_rand_is_named(spark: SparkSession) -> None:
     app = app_with(lambda clicks: clicks.withColumn("dice", F.rand()))
 
-    with pytest.raises(NotDeterministicError, match="'answer' gives other rows") as told:
+    with pytest.raises(NotDeterministicError, match="'answer' gives other rows") as reported:
         assert_prefix_consistent(app, FEW, runs=4, spark=spark)
-    assert "rand()" in told.value.fix
+    assert "rand()" in reported.value.fix
 
 
 def test_an_answer_that_depends_on_the_order_of_arrival_is_named(spark: SparkSession) -> None:
@@ -94,9 +94,9 @@ def test_a_table_that_loses_late_rows_is_shown_by_a_short_script(spark: SparkSes
         "2 minutes",
     )
 
-    with raises("NOT_PREFIX_CONSISTENT", "NOT_DETERMINISTIC") as told:
+    with raises("NOT_PREFIX_CONSISTENT", "NOT_DETERMINISTIC") as reported:
         assert_prefix_consistent(app, FEW, runs=20, spark=spark)
-    assert str(told.value).count("send(") <= 3
+    assert str(reported.value).count("send(") <= 3
 
 
 def test_an_app_that_counts_twice_on_a_retry_is_shown_by_a_short_script(

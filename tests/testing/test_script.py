@@ -169,11 +169,11 @@ def test_tables_without_rows_are_compared_too_whatever_columns_they_have(stream:
         assert s.table("copied").rows() == []
 
 
-def test_bad_use_is_told_with_a_fix(stream: Stream) -> None:
+def test_bad_use_is_reported_with_a_fix(stream: Stream) -> None:
     with stream(visits()) as s:
-        with raises("UNKNOWN_IN_SCRIPT", match="has no source 'click'") as told:
+        with raises("UNKNOWN_IN_SCRIPT", match="has no source 'click'") as reported:
             s.send("click", user="ann")
-        assert told.value.fix.startswith("did you mean 'clicks'?")
+        assert reported.value.fix.startswith("did you mean 'clicks'?")
         with raises("UNKNOWN_IN_SCRIPT", match="has no column 'usr'"):
             s.send("clicks", usr="ann")
         with raises("UNKNOWN_IN_SCRIPT", match="has no table 'per_hour'"):

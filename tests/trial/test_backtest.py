@@ -128,24 +128,24 @@ def test_rows_are_counted_by_their_event_time_a_window_or_whatever_time_they_hav
         time_column("t", schema, "n", [])
 
 
-def test_what_would_have_come_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_would_have_come_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     counts = tuple((NOON + timedelta(days=n), n + 1) for n in range(3))
     sample = (("ann", NOON),)
     found = Backtest(6, NOON, NOON + timedelta(days=4), "at", "day", counts, ("who", "at"), sample)
 
     show(BacktestView.of("bank", "large", found))
 
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == (
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[0] == (
         "large: 6 rows over 2026-01-01 12:00 to 2026-01-05 12:00, 1.5 a day, in 3 days"
     )
-    assert [line.split() for line in told[2:6]] == [
+    assert [line.split() for line in reported[2:6]] == [
         ["day", "rows"],
         ["2026-01-01", "1", "█" * 13],
         ["2026-01-02", "2", "█" * 27],
         ["2026-01-03", "3", "█" * 40],
     ]
-    assert told[7] == "  the last 1 row:"
+    assert reported[7] == "  the last 1 row:"
     show(BacktestView.of("bank", "totals", Backtest(0, None, None, None, "day", (), ("n",), ())))
     assert (
         capsys.readouterr().out == "totals: 0 rows\n  it has no time that it could be counted by\n"

@@ -109,17 +109,17 @@ def test_what_has_landed_is_looked_at_unless_it_has_other_columns_or_is_not_want
     run(app, tmp_path)
     memory.add(reading(2, "12:00:01"))
 
-    def told(app: ms.App, **options: Any) -> str:
+    def reported(app: ms.App, **options: Any) -> str:
         return repr(app.preview("readings", **options)).splitlines()[-2]
 
-    assert told(app) == "readings: 1 landed row, of 1 ok, 1 malformed"
-    assert told(app, fresh=True) == "readings: 3 records sampled from Memory: 2 ok, 1 malformed"
+    assert reported(app) == "readings: 1 landed row, of 1 ok, 1 malformed"
+    assert reported(app, fresh=True) == "readings: 3 records sampled from Memory: 2 ok, 1 malformed"
     other = ms.App("fleet", home=tmp_path)
     other.source(name="readings")(lambda: ms.Generator("id STRING"))
     assert other.preview("readings", sample=20).samples[0].verdicts == {"ok": 20}
 
 
-def test_what_a_function_raises_in_a_preview_is_told_as_in_a_run(
+def test_what_a_function_raises_in_a_preview_is_reported_as_in_a_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     memory = Memory(READING)

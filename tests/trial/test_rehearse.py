@@ -92,7 +92,7 @@ def test_all_that_spark_would_refuse_is_found_at_once_with_its_line(spark: Spark
     }
 
 
-def test_a_rule_that_is_no_condition_is_told_in_full(spark: SparkSession) -> None:
+def test_a_rule_that_is_no_condition_is_reported_in_full(spark: SparkSession) -> None:
     app = timed(Memory(READING))
     app.sql("fast", "SELECT * FROM readings", expect={"is fast": "speed + 1"})
 

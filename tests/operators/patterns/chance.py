@@ -185,7 +185,7 @@ class Judge:
         met = [part is None or part(values, lambda _: []) is True for part in self._parts]
         mask = sum(1 << number for number, yes in enumerate(met) if yes)
         compared = json.dumps({path[0]: row[path[0]] for path in self._columns})
-        # What is kept tells nothing of the order.
+        # What is kept says nothing of the order.
         return Row(row["at"], mask, json.dumps(row), compared, row["tie"])
 
 

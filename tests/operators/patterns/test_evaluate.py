@@ -149,7 +149,7 @@ def test_decimals_keep_all_digits_and_sums_of_doubles_are_those_of_spark() -> No
 def test_aggregates_leave_out_nulls_and_a_step_without_rows_has_none() -> None:
     scope = NameScope({("w",): (0, "integer")}, {"a": 0, "b": 1})
     past: dict[int, list[list[Any]]] = {0: [[1], [None], [4]], 1: []}
-    told = {
+    reported = {
         "sum(a.w) = 5": True,
         "avg(a.w) = 2.5": True,
         "count(a.w) = 2": True,
@@ -164,7 +164,7 @@ def test_aggregates_leave_out_nulls_and_a_step_without_rows_has_none() -> None:
         "b.w IS NULL": True,
     }
 
-    for text, wanted in told.items():
+    for text, wanted in reported.items():
         compared = parse(text, {"a", "b"}).compared
         assert compared is not None
         assert judge(compared, scope).value([3], past.__getitem__) is wanted, text

@@ -356,7 +356,7 @@ def card_app() -> ms.App:
     return app
 
 
-def test_a_stream_tells_what_is_final_in_event_order_across_restarts(
+def test_a_stream_returns_what_is_final_in_event_order_across_restarts(
     stream: Callable[..., Script],
 ) -> None:
     def sent(clock: str, amount: float, country: str = "de", card: str = "ann") -> None:

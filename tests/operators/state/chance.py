@@ -33,7 +33,7 @@ Row = tuple[str, int, int]
     timeout="event 30 seconds",
 )
 def visits(user: str, rows: Sequence[Any], state: Any, timer: ms.Timer) -> Iterator[Any]:
-    """Visits that end with 30 quiet seconds; a nudge after 10; big values are told at once."""
+    """Visits that end with 30 quiet seconds; a nudge after 10; big values are reported at once."""
     if timer.fired == "nudge":
         yield user, "nudge", timer.now, state.since, None
     elif timer.fired == "timeout":
@@ -120,7 +120,7 @@ def calls_of(function: Stateful, *, streams: bool = True, tolerates: bool = True
     )
 
 
-def told(answers: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def reported(answers: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Read answers, with times as seconds; plain ones are as they were given."""
     texts = [str(answer[0]) for answer in answers if str(answer[0]).startswith("{")]
     if not texts:
@@ -157,10 +157,10 @@ def streamed(
         packed, due = turn.packed, turn.due_us
         answers += turn.answers
         raised += [one.row for one in turn.raised]
-    return told(answers), raised
+    return reported(answers), raised
 
 
 def batched(function: Stateful, rows: Sequence[Row], until: float) -> list[tuple[Any, ...]]:
     calls, end = calls_of(function, streams=False), us_of(max(at for _, at, _ in rows))
     given = [(us_of(at), text_of(u, at, v), end) for u, at, v in rows]
-    return told(calls.turn(json.dumps({"user": rows[0][0]}), None, given, us_of(until)).answers)
+    return reported(calls.turn(json.dumps({"user": rows[0][0]}), None, given, us_of(until)).answers)

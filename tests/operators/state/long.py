@@ -63,8 +63,8 @@ def main() -> None:
         began = time.monotonic()
         buckets._BUCKETS, buckets.RECENT, buckets.LARGEST = limits
         assert_prefix_consistent(visits_app(counted), CAST, runs=given.runs, seed=given.seed)
-        told = f"{len(limits[0])} buckets, head of {limits[1]} bytes, parts of {limits[2]}"
-        print(f"{given.runs} runs held, {told}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
+        reported = f"{len(limits[0])} buckets, head of {limits[1]} bytes, parts of {limits[2]}"
+        print(f"{given.runs} runs held, {reported}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 from tests.operators.state.chance import (
     calls_of,
+    reported,
     rows_of,
     text_of,
-    told,
     us_of,
     visits,
     wanted_visits,
@@ -124,7 +124,7 @@ def test_buckets_answer_as_plain_python_and_keep_nothing_in_the_end(
 
         answers, raised, bucket = run(list(rows), dice, tmp_path)
 
-        assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
+        assert sorted(reported(answers), key=str) == sorted(wanted, key=str), rows
         assert raised == sum(value == 13 for _, _, value in rows)
         assert not bucket.maps["kept_visits"]
         assert not bucket.timers
@@ -153,7 +153,7 @@ def test_a_bucket_of_many_keys_is_kept_in_parts(
 
         answers, _, bucket = run(list(rows), dice, tmp_path)
 
-        assert sorted(told(answers), key=str) == sorted(wanted, key=str), rows
+        assert sorted(reported(answers), key=str) == sorted(wanted, key=str), rows
         assert not bucket.maps["kept_visits"]
         assert not bucket.timers
         counts |= bucket.counts
@@ -169,7 +169,7 @@ def test_keys_begin_with_what_they_are_given(tmp_path: Path) -> None:
     bucket.processor.handleInitialState((7,), _frame(given), TimerValues(0, 0))
     answers = bucket.batch([_row("a", 0, 5)], us_of(30) // 1000)
 
-    assert [answer[-1] for answer in told(answers) if answer[1] == "end"] == [47]
+    assert [answer[-1] for answer in reported(answers) if answer[1] == "end"] == [47]
 
 
 @pytest.mark.parametrize("recent", [0, 2**16])
@@ -184,5 +184,5 @@ def test_a_key_is_answered_when_it_is_due_and_not_when_its_neighbours_are(
     later = bucket.batch([], us_of(300) // 1000)
 
     assert none == []
-    assert {answer[0] for answer in told(early)} == {"a"}
-    assert {answer[0] for answer in told(later)} == {"b"}
+    assert {answer[0] for answer in reported(early)} == {"a"}
+    assert {answer[0] for answer in reported(later)} == {"b"}

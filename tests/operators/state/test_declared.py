@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from tests.faults import raises
-from tests.operators.state.chance import NOON, calls_of, text_of, told, us_of, visits
+from tests.operators.state.chance import NOON, calls_of, reported, text_of, us_of, visits
 
 import millstream as ms
 from millstream import check
@@ -104,7 +104,7 @@ def test_the_bare_decorator_is_refused_where_it_stands() -> None:
     assert caught.value.at.file.endswith("test_declared.py")
 
 
-def test_an_option_that_is_misspelt_is_told_by_the_nearest_name() -> None:
+def test_an_option_that_is_misspelt_is_reported_by_the_nearest_name() -> None:
     with raises("OPERATOR_OPTION") as caught:
         made(timout="1 hour")
 
@@ -164,9 +164,9 @@ def test_timers_go_off_in_order_once_and_can_be_moved() -> None:
     first = calls.turn(ANN, None, [at(0)], us_of(9))
     second = calls.turn(ANN, first.packed, [], us_of(30))
 
-    assert told(first.answers) == [("None 0", 1), ("past 0", 2)]
+    assert reported(first.answers) == [("None 0", 1), ("past 0", 2)]
     assert first.due_us == us_of(10)
-    assert told(second.answers) == [("again 10", 3), ("again 20", 4)]
+    assert reported(second.answers) == [("again 10", 3), ("again 20", 4)]
     assert second.due_us is None
 
 
@@ -185,7 +185,7 @@ def test_by_processing_time_rows_come_at_once_and_timers_by_the_clock() -> None:
     third = calls.turn(ANN, second.packed, [], us_of(160))
 
     assert (first.due_us, second.answers) == (us_of(160), [])
-    assert (told(third.answers), third.packed) == ([("timeout", 2)], None)
+    assert (reported(third.answers), third.packed) == ([("timeout", 2)], None)
 
 
 def _raised(function: Any, **options: Any) -> TurnResult:
@@ -221,7 +221,7 @@ def test_what_does_not_fit_is_put_aside_and_leaves_the_state_as_it_was() -> None
     for reason, bad in reasons.items():
         turn = _raised(_wrong(bad))
 
-        assert told(turn.answers) == [("ann", 1), ("ann", 2)], reason
+        assert reported(turn.answers) == [("ann", 1), ("ann", 2)], reason
         [aside] = turn.raised
         assert reason in aside.traceback
         assert json.loads(aside.row)["at"].startswith("2026-01-01T12:00:00")
