@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.errors import words
+from millstream.errors import secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 def _own_secrets() -> Iterator[None]:
     """What a test conceals is concealed in its own errors alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "_CONCEALED", dict(words._CONCEALED))
+        patch.setattr(secret, "_CONCEALED", dict(secret._CONCEALED))
         yield

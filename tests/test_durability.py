@@ -35,11 +35,11 @@ from millstream.lake.compaction import FileSizes, compact_all
 from millstream.lake.delta import FencedTable
 from millstream.lake.durable import sync_folder
 from millstream.lake.files import DataFile
-from millstream.lake.history import cut
 from millstream.lake.home import Home
 from millstream.lake.key_index import KeyIndex
 from millstream.lake.lease import Lease
 from millstream.lake.log import Facts, commit_path, files_added
+from millstream.lake.retention import cut
 from millstream.lake.rows import read_rows
 from millstream.lake.staged_batches import StagedBatches, read_parts
 from millstream.lake.staging import Staged

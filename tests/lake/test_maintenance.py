@@ -19,7 +19,8 @@ from millstream.crash import MAINTENANCE_POINTS, armed
 from millstream.errors import OvertakenError
 from millstream.lake.compaction import FileSizes, compact_all, plan, rewritten
 from millstream.lake.delta import FencedTable
-from millstream.lake.history import (
+from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
+from millstream.lake.retention import (
     Retention,
     TableReader,
     choose_cut,
@@ -27,7 +28,6 @@ from millstream.lake.history import (
     delete_orphans,
     drop_rows,
 )
-from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
 from millstream.lake.stored import StoredFile, stored_files
 from millstream.lake.travel import existing_version
 

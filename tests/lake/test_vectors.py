@@ -34,11 +34,11 @@ from millstream.lake.deletion_vector import (
 )
 from millstream.lake.delta import FencedTable
 from millstream.lake.files import DataFile
-from millstream.lake.history import Retention, choose_cut, cut, delete_orphans
 from millstream.lake.home import Home
 from millstream.lake.key_index import KeyIndex, can_index
 from millstream.lake.live_files import LiveFiles
 from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
+from millstream.lake.retention import Retention, choose_cut, cut, delete_orphans
 from millstream.lake.rows import read_rows
 from millstream.sql.duckdb_query import DuckDBEngine
 from millstream.sql.limits import Limits

@@ -14,10 +14,10 @@ from tests.apps import READING, app_of, at, reading, run, timed
 import millstream as ms
 from millstream.lake.compaction import FileSizes, compact, plan
 from millstream.lake.delta import FencedTable
-from millstream.lake.history import cut
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.log import commit_path, commits
+from millstream.lake.retention import cut
 from millstream.lake.stored import stored_files
 from millstream.lake.table import TableSink
 from millstream.run import admission

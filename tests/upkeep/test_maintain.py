@@ -16,11 +16,11 @@ import millstream as ms
 from millstream.cli.interrupt import Interrupts
 from millstream.cli.program import run_command
 from millstream.errors import OvertakenError
-from millstream.lake.history import Retention, TableReader
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.log import Facts, commit_path, facts_of, first_version
 from millstream.lake.maintenance import Maintained, read_maintained
+from millstream.lake.retention import Retention, TableReader
 from millstream.lake.stored import stored_files
 from millstream.model.graph import Graph
 from millstream.testing import Script

@@ -33,7 +33,8 @@ from millstream.errors.error import (
     raise_faults,
 )
 from millstream.errors.location import Location, cell_name, relative
-from millstream.errors.words import closest, conceal, concealed, listed
+from millstream.errors.secret import conceal, concealed
+from millstream.errors.words import closest, listed
 
 __all__ = [
     "CheckpointDamagedError",

@@ -6,7 +6,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.errors.page import read_page
-from millstream.errors.words import concealed
+from millstream.errors.secret import concealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltalake import DeltaTable
 
 from millstream.lake.durable import write_durably
-from millstream.lake.history import TableReader
 from millstream.lake.log import first_version
+from millstream.lake.retention import TableReader
 from millstream.lake.stored import stored_files
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.lake.compaction import Compacted
-    from millstream.lake.history import Deleted
     from millstream.lake.home import Home
+    from millstream.lake.retention import Deleted
 
 _DAY_S = 86_400
 _SAMPLE_EVERY_S = 3_600

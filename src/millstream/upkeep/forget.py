@@ -18,9 +18,9 @@ from millstream.errors import fault, listed
 from millstream.lake.compaction import rewritten
 from millstream.lake.delta import FencedTable
 from millstream.lake.durable import sync_file, sync_folder, write_durably
-from millstream.lake.history import Retention, choose_cut, cut
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import files_added
+from millstream.lake.retention import Retention, choose_cut, cut
 from millstream.lake.rows import live_rows
 from millstream.lake.stored import name_of
 from millstream.model.dataset import Serve

@@ -29,7 +29,6 @@ from millstream.lake.compaction import (
     plan,
 )
 from millstream.lake.delta import FencedTable
-from millstream.lake.history import Deleted, Retention, choose_cut, cut, delete_orphans, drop_rows
 from millstream.lake.home import QUARANTINE
 from millstream.lake.lease import holder_of
 from millstream.lake.log import checkpoints, facts_at, first_version, versions
@@ -40,6 +39,7 @@ from millstream.lake.maintenance import (
     read_maintained,
     record_maintained,
 )
+from millstream.lake.retention import Deleted, Retention, choose_cut, cut, delete_orphans, drop_rows
 from millstream.lake.stored import stored_files
 from millstream.model.dataset import Table
 from millstream.model.duration import parse_duration
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.lake.compaction import Between
-    from millstream.lake.history import TableReader
     from millstream.lake.home import Home
     from millstream.lake.lease import Lease
+    from millstream.lake.retention import TableReader
     from millstream.model.graph import Graph
     from millstream.upkeep.maintained_query import MaintainedQuery
 

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from millstream.alert.deliveries import Deliveries
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import CheckpointDamagedError
-from millstream.lake.history import TableReader
 from millstream.lake.home import Home
+from millstream.lake.retention import TableReader
 from millstream.plan import plan
 
 if TYPE_CHECKING:
