@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.cli.display import JsonDisplay, LiveDisplay, PlainDisplay, condition, event_lines
 from millstream.views.json_text import FaultView
-from millstream.views.progress import DatasetView, EventView, UnderWayView
+from millstream.views.progress import BehindView, DatasetView, EventView, UnderWayView
 
 if TYPE_CHECKING:
     import pytest
@@ -145,3 +145,12 @@ def test_json_shows_how_far_a_long_batch_is(capsys: pytest.CaptureFixture[str]) 
         "seconds": 8.0,
         "remaining_s": 24.0,
     }
+
+
+def test_a_query_that_is_behind_shows_how_many_rows_and_how_long_they_take() -> None:
+    behind = replace(ORDERS, totals={}, behind=BehindView(12_400_000, 190.4))
+
+    assert condition(behind) == "behind 12 400 000 rows, 3 minutes at this rate"
+    assert condition(replace(behind, under_way=UNDER_WAY)).startswith(
+        "behind 12 400 000 rows, 3 minutes at this rate · 12 of 48 tasks done"
+    )

@@ -91,12 +91,15 @@ def test_what_a_dataset_has_not_read_is_behind_with_its_age(tmp_path: Path) -> N
 
 
 def test_what_is_behind_says_how_much_work_is_left(tmp_path: Path) -> None:
-    read = [batch("clean", n, ago(10 - n), read={"orders": n + 1}, input=1) for n in range(10)]
+    # Ten rows a second are read; the rows of the answer are fewer.
+    read = [
+        batch("clean", n, ago(10 - n), read={"orders": 10 * n + 10}, input=1) for n in range(10)
+    ]
 
     found = overview(tmp_path, run(), *orders(5_000), *read)
 
-    assert "4,990 rows wait for it" in (why := found.datasets[1].health.why or "")
-    assert why.endswith("of work at this rate")
+    assert "4,900 rows wait for it" in (why := found.datasets[1].health.why or "")
+    assert why.endswith("; 8 minutes of work at this rate")
 
 
 @pytest.mark.parametrize(

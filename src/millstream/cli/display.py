@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, Self
 
 from millstream.cli import text
+from millstream.observe.objective import length
 from millstream.views.json_text import to_json
 
 if TYPE_CHECKING:
@@ -228,13 +229,20 @@ def _far(under_way: UnderWayView) -> Iterator[str]:
         yield f"about {text.grouped(under_way.remaining_s)} s left"
 
 
+def _behind(view: DatasetView) -> Iterator[str]:
+    if view.behind is not None:
+        left = length(timedelta(seconds=view.behind.left_s))
+        yield f"behind {text.counted(view.behind.rows, 'row')}, {left} at this rate"
+
+
 def condition(view: DatasetView) -> str:
-    """Write what was quarantined, after the state of a query that is in trouble."""
+    """Write what is to be read and what was quarantined, after the state of a troubled query."""
     troubled = view.state in ("restarting", "failed", "stale")
     counts, scope = view.aside
     verdicts = text.verdicts(counts) + f" {scope}" * bool(counts)
-    if view.under_way is not None:
-        verdicts = " · ".join((*_far(view.under_way), *[verdicts] * bool(counts)))
+    busy = [*_behind(view), *(_far(view.under_way) if view.under_way else ())]
+    if busy:
+        verdicts = " · ".join((*busy, *[verdicts] * bool(counts)))
     return f"{view.state.upper()} · " * troubled + verdicts
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from millstream.observe.history import History
@@ -36,6 +36,8 @@ class Measure:
     """Rows that it could read and has not; None if that cannot be known."""
     behind_s: float | None = None
     """How long the oldest of them has been there."""
+    left_s: float | None = None
+    """How long it takes to read them at the rate of the last batches; None if that is not known."""
     recent_input: tuple[int, ...] = ()
     """Rows read in each part of the last minutes."""
     recent_behind: tuple[int | None, ...] = ()
@@ -73,7 +75,7 @@ def measure_of(
     if last is None:
         return Measure(None)
     sums = history.sums(name, since=until - RECENT, until=until, parts=PARTS)
-    input_rate = output_rate = None
+    input_rate = output_rate = read_rate = None
     if batches := sum(part.batches for part in sums):
         first = next(part.at for part in sums if part.batches)
         window = min(max(_BATCHES * (until - first) / batches, _SHORTEST), RECENT)
@@ -81,6 +83,8 @@ def measure_of(
         input_rate, output_rate = (
             rows / window.total_seconds() for rows in (now.input, now.output)
         )
+        records = history.batches(name, since=until - window, until=until)
+        read_rate = _read_rate(records) if last.read else input_rate
     behind_rows, behind_s = _behind(history, lasts, last, until)
     return Measure(
         last,
@@ -88,9 +92,22 @@ def measure_of(
         output_rate,
         behind_rows,
         behind_s,
+        behind_rows / read_rate if behind_rows and read_rate else None,
         tuple(part.input for part in sums),
         tuple(part.behind_rows for part in sums),
     )
+
+
+def _read_rate(records: Sequence[BatchRecord]) -> float | None:
+    """Return how many rows of its inputs a table reads in a second.
+
+    What counts as its input are the rows of its answer: of windows, for instance, far fewer.
+    """
+    read = [(record.at, sum(record.read.values())) for record in records if record.read]
+    if len(read) < 2:
+        return None
+    (since, before), (until, now) = read[0], read[-1]
+    return (now - before) / max((until - since).total_seconds(), 0.001)
 
 
 def _behind(

@@ -264,9 +264,8 @@ def _behind(measure: Measure, interval: timedelta | None) -> HealthView | None:
         return None
     waits = length(timedelta(seconds=behind_s))
     why = f"{measure.behind_rows:,} rows wait for it, the oldest for {waits}"
-    if measure.input_rate:
-        left = length(timedelta(seconds=measure.behind_rows / measure.input_rate))
-        why += f"; {left} of work at this rate"
+    if measure.left_s is not None:
+        why += f"; {length(timedelta(seconds=measure.left_s))} of work at this rate"
     fix = "give the driver more cores, or let it take more rows in a batch"
     if interval and last and (last.duration_ms or 0) > interval.total_seconds() * 1000:
         why += f"; its last batch took {last.duration_ms} ms, longer than its trigger"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import concealed
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 
     from millstream.lake.log import Facts
     from millstream.observe import Event
+    from millstream.observe.measure import Measure
     from millstream.run.supervise import Supervised
     from millstream.spark.jobs import LongJob
 
 _SET_ASIDE = ("late", "future", "malformed", "rejected", "quarantined", "dropped", "blank")
 _RULE = "rule: "
+_FAR_BEHIND_S = 10.0
+"""A query that has so much to read is shown to be behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,22 @@ class UnderWayView:
 
 
 @dataclass(frozen=True, slots=True)
+class BehindView:
+    """What a query has yet to read, if that takes long."""
+
+    rows: int
+    left_s: float
+    """At the rate of its last batches."""
+
+    @staticmethod
+    def of(measure: Measure | None) -> BehindView | None:
+        """Show what is measured; None if it is not known, or read soon."""
+        if measure is None or (measure.left_s or 0.0) < _FAR_BEHIND_S:
+            return None
+        return BehindView(measure.behind_rows or 0, round(measure.left_s or 0.0, 1))
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetView:
     """A running source or table, after its last batch."""
 
@@ -70,6 +90,8 @@ class DatasetView:
     """The same over all batches; None of a live source, whose batches are not added up."""
     under_way: UnderWayView | None = None
     """The batch that runs now, if it takes long."""
+    behind: BehindView | None = None
+    """What is there to be read, if that takes long."""
 
     @property
     def aside(self) -> tuple[Mapping[str, int], str]:
@@ -111,6 +133,7 @@ def look(
     queries: Iterable[Supervised],
     before: Mapping[str, DatasetView],
     jobs: Iterable[LongJob] = (),
+    measures: Mapping[str, Measure] = MappingProxyType({}),
 ) -> tuple[DatasetView, ...]:
     """Show the running queries, and the live sources they read.
 
@@ -119,6 +142,7 @@ def look(
         before: What the last look showed, by name. It stays until Spark has reported on the next
             batch; without it, a batch that Spark has not reported on has no rates.
         jobs: What Spark runs now, if it takes long.
+        measures: How the datasets do, by name.
     """
     long = [*jobs]
     views: dict[str, DatasetView] = {}
@@ -132,7 +156,8 @@ def look(
         # Without batches, jobs never end.
         is_in_batches = not query.trigger.is_row_wise
         under_way = UnderWayView.of([j for j in long if j.query == name and is_in_batches])
-        views[name] = replace(view, under_way=under_way)
+        behind = BehindView.of(measures.get(name))
+        views[name] = replace(view, under_way=under_way, behind=behind)
     return tuple(views.values())
 
 
