@@ -46,10 +46,10 @@ lint: $(BIN)/.installed ## Check style, types and layers
 bench: setup ## Measure against peers
 	$(BIN)/python -m bench
 
-HOURS ?= 1
+MINUTES ?= 25
 
-soak: setup ## Run an app for HOURS hours of small batches, maintained and not, and measure what grows
-	$(BIN)/python -m bench.soak --hours $(HOURS)
+soak: setup ## Run an app for MINUTES minutes of small batches, maintained and not, and measure what grows
+	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 
 POINTS ?= 330
 CASES ?= 250

@@ -41,16 +41,29 @@ class Peak:
 
 def resident_bytes(root: int) -> int:
     """Add up what is resident of a process and of all below it; shared pages count repeatedly."""
-    return sum(int(fields[21]) * _PAGE for fields in _stats(root))
+    return sum(int(fields[21]) * _PAGE for fields in _stats(root).values())
+
+
+def resident_by_kind(root: int) -> dict[str, float]:
+    """Add up what is resident, in MiB: of a driver, of its JVM, and of the Python workers below."""
+    found = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
+    for pid, fields in _stats(root).items():
+        try:
+            command = Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:  # it has ended
+            continue
+        kind = "driver" if pid == root else "jvm" if command == "java" else "workers"
+        found[kind] += int(fields[21]) * _PAGE / 2**20
+    return {kind: round(mib) for kind, mib in found.items()}
 
 
 def processor_s(root: int) -> float:
     """Add up the time that a process and all below it have used of the processors."""
-    ticks = sum(int(n) for fields in _stats(root) for n in fields[11:15])
+    ticks = sum(int(n) for fields in _stats(root).values() for n in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _stats(root: int) -> list[list[str]]:
+def _stats(root: int) -> dict[int, list[str]]:
     """Return the fields of /proc/…/stat after the name, of a process and of all below it."""
     found: dict[int, list[str]] = {}
     below: dict[int, list[int]] = {}
@@ -62,9 +75,10 @@ def _stats(root: int) -> list[list[str]]:
         pid = int(folder.name)
         found[pid] = fields
         below.setdefault(int(fields[1]), []).append(pid)
-    stats, todo = [], [root]
+    stats, todo = dict[int, list[str]](), [root]
     while todo:
         pid = todo.pop()
-        stats += [found[pid]] if pid in found else []
+        if pid in found:
+            stats[pid] = found[pid]
         todo += below.get(pid, [])
     return stats
