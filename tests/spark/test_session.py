@@ -130,6 +130,29 @@ except MillstreamError as error:
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_what_spark_logs_is_bounded(tmp_path: Path) -> None:
+    done = run_python(
+        """
+from millstream.spark.session import open_session, stop_session
+
+spark = open_session("full", master="local[1]", log_dir=LOGS)
+log = spark._jvm.org.apache.logging.log4j.LogManager.getLogger("full")
+for number in range(100):
+    log.warn(f"{number} " + "x" * (1 << 20))
+stop_session(spark)
+""",
+        tmp_path,
+    )
+
+    files = {file.name: file.stat().st_size for file in tmp_path.glob("spark.log*")}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(files) == ["spark.log", *(f"spark.log.{n}" for n in (1, 2, 3))]
+    assert 60 << 20 < sum(files.values()) < 86 << 20
+    assert " 99 x" in (tmp_path / "spark.log").read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_session_that_is_not_ours_is_refused_and_a_wrong_master_is_named(tmp_path: Path) -> None:
     done = run_python(
         """
