@@ -3,7 +3,7 @@
     python -m bench.burst
 
 A folder gets files at half the rate that the table can process, then at ten times that rate for
-some seconds, then as before until nothing is left to read. The table waits 0.2 ms for each row, as
+some seconds, then as before until nothing is left to read. The table waits 1 ms for each row, as
 one that asks a service does, so that its capacity does not depend on the machine. The same runs
 with `batch="all"`. Writes `bench/results/burst.json` and `burst.svg`.
 """
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from millstream.run.application import ApplicationRun
 
 RESULTS = Path(__file__).parent / "results"
-TARGET_S, CAPACITY = 3.0, 5_000
-BEFORE_S, BURST_S, AFTER_S, MOST_S = 30.0, 15.0, 10.0, 240.0
+TARGET_S, CAPACITY = 5.0, 1_000
+BEFORE_S, BURST_S, AFTER_S, MOST_S = 30.0, 20.0, 10.0, 270.0
 FILE_EVERY_S = 0.25
 SCHEMA = "n BIGINT, user STRING, price DOUBLE"
 NEAR = 1.25

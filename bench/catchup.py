@@ -48,12 +48,14 @@ USERS, EVERY = 100_000, 20
 STEADY_RATE, STEADY_S, WARM_S = 5_000, 90, 30
 WITHIN_S = 460.0
 HEAP = "2g"
+SETTLED_S = 10.0
+"""After the last rows, the watermark closes more windows."""
 WANTED = 1.5
 TABLES = ("per_minute", "reached")
 SCHEMA = "user BIGINT, at TIMESTAMP, price BIGINT"
 MADE = """
   COPY (SELECT (hash(i) % {users})::BIGINT AS "user",
-               TIMESTAMP '2026-01-01' + to_milliseconds((i * 10)::BIGINT) AS at,
+               make_timestamptz((1767225600000000 + i * 10000)::BIGINT) AS at,
                (hash(i + 7) % 100)::BIGINT AS price
         FROM range({first}, {first} + {rows}) t(i))
   TO '{path}' (FORMAT parquet)
@@ -221,6 +223,8 @@ def catch_up(place: Path) -> dict[str, Any]:
             run.stop()
             sys.exit("not done in time; call it again to go on")
     seconds = run.elapsed_s
+    while run.elapsed_s < seconds + SETTLED_S:
+        run.look()
     run.stop()
     shown = [found[0] for line in run.lines if (found := re.search(r"behind .*? rate", line))]
     return {
