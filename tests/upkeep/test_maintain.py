@@ -23,6 +23,7 @@ from millstream.lake.maintenance import Maintained, read_maintained
 from millstream.lake.retention import Retention, TableReader
 from millstream.lake.stored import stored_files
 from millstream.model.graph import Graph
+from millstream.observe import Event
 from millstream.testing import Script
 from millstream.upkeep.maintain import BackgroundUpkeep, Upkeep, UpkeepOptions, by_driver
 from millstream.upkeep.readers import readers_of
@@ -234,10 +235,18 @@ def test_a_table_that_cannot_be_maintained_is_reported_and_does_not_stop_the_oth
     damaged = home.table("before") / "_delta_log" / f"{1:020d}.json"
     damaged.write_text("{")
     with Lease.acquire(home) as lease:
-        [*Upkeep(Graph("shop", ()), lease).steps()]
+        events = list[Event]()
+        upkeep = Upkeep(Graph("shop", ()), lease, report=events.append)
+        [*upkeep.steps(), *upkeep.steps()]
 
     assert read_maintained(home, "before").trouble
     assert read_maintained(home, "clean").compacted == 19
+    # Once each: it is the same trouble at the second look.
+    assert [(event.kind, event.query) for event in events] == [
+        ("maintenance_failed", "before"),
+        ("maintained", "clean"),
+    ]
+    assert events[1].detail == "19 files into 1"
 
 
 def test_rows_are_kept_as_declared_for_each_dataset(tmp_path: Path) -> None:

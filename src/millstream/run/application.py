@@ -11,8 +11,9 @@ from py4j.protocol import Py4JError
 from millstream import check
 from millstream.build.failure import lost_driver, translating_full_disk
 from millstream.errors import OvertakenError, fault, raise_faults
-from millstream.lake.lease import Lease
+from millstream.lake.lease import Lease, holder_of
 from millstream.model.trigger import TRIGGERS, Trigger
+from millstream.observe import Event
 from millstream.observe.recorder import Recorder
 from millstream.observe.run_record import run_record
 from millstream.plan import plan
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from millstream.lake.home import Home
     from millstream.model.graph import Graph
-    from millstream.observe import Event
     from millstream.run.supervise import Supervised
     from millstream.spark.jobs import LongJob
     from millstream.spark.report import Report
@@ -90,9 +90,12 @@ class ApplicationRun:
             landed = [source.name for source in graph.sources if not source.live]
             served = [serve.name for serve in graph.serves]
             home.prepare(graph.app, sources=landed, serves=served)
+            before = holder_of(home) if options.get("takeover") else None
             lease = Lease.acquire(home, takeover=bool(options.get("takeover")))
             run = run_record(graph, lease.epoch, options.get("settings", {}))
             recorder = Recorder(graph, home, run, on_event)
+            if before is not None:
+                recorder.on_event(Event("taken_over", "", f"from pid {before.pid}, {before.host}"))
             runner_options = replace(runner_options, on_commit=recorder.on_commit)
             try:
                 spark = connect(log_dir=home.logs, report=report)

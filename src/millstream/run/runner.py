@@ -73,7 +73,7 @@ class Runner:
         self._receptions: list[Reception] = []
         self._troubles: dict[str, Trouble] | None = None
         self.queries: list[Supervised] = []
-        upkeep = Upkeep(graph, lease, self.queries, options.upkeep)
+        upkeep = Upkeep(graph, lease, self.queries, options.upkeep, on_event)
         self._upkeep = BackgroundUpkeep(upkeep, lease.home)
         try:
             for query in queries:

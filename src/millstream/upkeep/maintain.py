@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -39,12 +39,13 @@ from millstream.lake.maintenance import (
     read_maintained,
     record_maintained,
 )
-from millstream.lake.retention import Deleted, Retention, choose_cut, cut, delete_orphans, drop_rows
+from millstream.lake.retention import Retention, choose_cut, cut, delete_orphans, drop_rows
 from millstream.lake.stored import stored_files
 from millstream.model.dataset import Table
 from millstream.model.duration import parse_duration
 from millstream.model.query_options import UNDECLARED
 from millstream.upkeep.backup import take_snapshot
+from millstream.upkeep.done import Done, UpkeepReports
 from millstream.upkeep.maintained_query import Interruptible
 from millstream.upkeep.readers import readers_of
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from millstream.lake.lease import Lease
     from millstream.lake.retention import TableReader
     from millstream.model.graph import Graph
+    from millstream.observe import Event
     from millstream.upkeep.maintained_query import MaintainedQuery
 
 _STAGING = "staging"
@@ -69,15 +71,6 @@ class Effort(Enum):
     QUICK = "what has changed"
     USUAL = "what has changed, and what killed drivers left, once"
     WHOLE = "everything"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What one step did."""
-
-    compacted: Compacted = field(default_factory=Compacted)
-    deleted: Deleted = field(default_factory=Deleted)
-    rows_dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +100,10 @@ class Upkeep:
         lease: Lease,
         queries: Sequence[MaintainedQuery] = (),
         options: UpkeepOptions = USUAL,
+        report: Callable[[Event], None] = lambda _: None,
     ) -> None:
         self._graph, self._lease, self._home, self.queries = graph, lease, lease.home, queries
-        self.options = options
+        self.options, self._reports = options, UpkeepReports(report)
         self._tables: dict[str, FencedTable] = {}
         self._seen: dict[str, int] = {}
 
@@ -134,6 +128,8 @@ class Upkeep:
         with suppress(OSError, ValueError):
             known = read_maintained(self._home, name)
             record_maintained(self._home, name, replace(known, trouble=cause))
+            if cause != known.trouble:
+                self._reports.fail(name, cause)
 
     def _maintained(self, name: str, effort: Effort) -> Iterator[Done]:
         table, known = self._table(name), read_maintained(self._home, name)
@@ -147,10 +143,12 @@ class Upkeep:
             # At once: the next step may come much later, or never.
             known = known.plus(done.compacted, done.deleted, done.rows_dropped)
             record_maintained(self._home, name, known)
+            self._reports.add(name, done)
             yield done
         looks = is_whole or (seen is None and effort is Effort.USUAL)
         if looks and (left := delete_orphans(table)).files:
             known = known.plus(Compacted(), left, 0)
+            self._reports.add(name, Done(deleted=left))
             yield Done(deleted=left)
         slowest = choose_cut(table.path, self.retention(name), self._readers(name)).waits_for
         size = sum(file.size for file in stored_files(table.snapshot()))
