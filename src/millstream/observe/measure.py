@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -71,9 +71,9 @@ def measure_of(
     history: History, lasts: Mapping[str, BatchRecord], name: str, until: datetime
 ) -> Measure:
     """Measure a dataset; `lasts` are the last batches of all."""
-    last = lasts.get(name)
-    if last is None:
-        return Measure(None)
+    lag = lag_of(history, lasts, name, until)
+    if lag.last is None:
+        return lag
     sums = history.sums(name, since=until - RECENT, until=until, parts=PARTS)
     input_rate = output_rate = read_rate = None
     if batches := sum(part.batches for part in sums):
@@ -84,18 +84,27 @@ def measure_of(
             rows / window.total_seconds() for rows in (now.input, now.output)
         )
         records = history.batches(name, since=until - window, until=until)
-        read_rate = _read_rate(records) if last.read else input_rate
-    behind_rows, behind_s = _behind(history, lasts, last, until)
-    return Measure(
-        last,
-        input_rate,
-        output_rate,
-        behind_rows,
-        behind_s,
-        behind_rows / read_rate if behind_rows and read_rate else None,
-        tuple(part.input for part in sums),
-        tuple(part.behind_rows for part in sums),
+        read_rate = _read_rate(records) if lag.last.read else input_rate
+    left = lag.behind_rows / read_rate if lag.behind_rows and read_rate else None
+    return replace(
+        lag,
+        input_rate=input_rate,
+        output_rate=output_rate,
+        left_s=left,
+        recent_input=tuple(part.input for part in sums),
+        recent_behind=tuple(part.behind_rows for part in sums),
     )
+
+
+def lag_of(
+    history: History, lasts: Mapping[str, BatchRecord], name: str, until: datetime
+) -> Measure:
+    """Measure only what a dataset has yet to read, which is quick."""
+    last = lasts.get(name)
+    if last is None:
+        return Measure(None)
+    behind_rows, behind_s = _behind(history, lasts, last, until)
+    return Measure(last, behind_rows=behind_rows, behind_s=behind_s)
 
 
 def _read_rate(records: Sequence[BatchRecord]) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.model.dataset import Serve, Source, Table
 from millstream.model.objective import OBJECTIVES
-from millstream.observe.measure import measure_of
+from millstream.observe.measure import lag_of
 from millstream.observe.objective import Breach, breaches
 from millstream.observe.record import EventRecord
 
@@ -49,7 +49,7 @@ class ObjectiveWatch:
         lasts = self._history.lasts() if self._datasets else {}
         found: dict[tuple[str, str], Breach] = {}
         for dataset in self._datasets:
-            measure = measure_of(self._history, lasts, dataset.name, now)
+            measure = lag_of(self._history, lasts, dataset.name, now)
             for breach in breaches(dataset, measure, self._history, now):
                 found[dataset.name, _OBJECTIVE[breach.kind]] = breach
         for key in found.keys() - self._open:
