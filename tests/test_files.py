@@ -37,7 +37,6 @@ HOME = {
     "upkeep/forget.py": "all of it, to erase rows; receipts/",
     "upkeep/readers.py": "readers/, and references/ of readers that are behind",
     "upkeep/maintain.py": "maintenance/, what a driver is asked to do",
-    "views/sizes.py": "tables/ and checkpoints/, to sum up their bytes",
     "spark/session.py": "logs/, what the JVM logs",
     "cli/quiet.py": "logs/, what Python logs",
 }

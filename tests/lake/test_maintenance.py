@@ -20,6 +20,7 @@ from millstream.errors import OvertakenError
 from millstream.lake.compaction import FileSizes, compact_all, plan, rewritten
 from millstream.lake.delta import FencedTable
 from millstream.lake.log import Facts, commit_path, facts_of, files_added, first_version, versions
+from millstream.lake.maintenance import lengths_under
 from millstream.lake.retention import (
     Retention,
     TableReader,
@@ -364,3 +365,15 @@ def test_rows_older_than_they_are_kept_go_and_the_counts_stay(tmp_path: Path) ->
     assert facts_of(home.path).totals == {"written": 3}
     follower.read(home.path)
     assert follower.rows == [0, 1, 2]
+
+
+def test_a_file_that_is_deleted_while_sizes_are_added_up_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept.parquet").write_bytes(b"1234")
+    listed: list[tuple[str, list[str], list[str]]] = [
+        (str(tmp_path), [], ["deleted.parquet", "kept.parquet"])
+    ]
+    monkeypatch.setattr("os.walk", lambda _: listed)
+
+    assert list(lengths_under(tmp_path)) == [4]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +18,7 @@ from millstream.lake.retention import TableReader
 from millstream.lake.stored import stored_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from millstream.lake.compaction import Compacted
@@ -116,7 +118,7 @@ def sizes_of(table: Path) -> Sizes:
     """Measure a table."""
     opened = DeltaTable(str(table))
     stored, log = stored_files(opened), table / "_delta_log"
-    lengths = [file.stat().st_size for file in table.rglob("*") if file.is_file()]
+    lengths = list(lengths_under(table))
     return Sizes(
         files=len(stored),
         size=sum(file.size for file in stored),
@@ -126,6 +128,14 @@ def sizes_of(table: Path) -> Sizes:
         first_version=first_version(table),
         version=int(opened.version()),
     )
+
+
+def lengths_under(folder: Path) -> Iterator[int]:
+    """Give the bytes of each file in a folder; one that is deleted meanwhile is left out."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield os.lstat(os.path.join(place, name)).st_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from millstream.lake.home import QUARANTINE
-from millstream.lake.maintenance import read_maintained, sizes_of
+from millstream.lake.maintenance import lengths_under, read_maintained, sizes_of
 from millstream.model.graph import KEEP_VERSIONS
 from millstream.model.query_options import UNDECLARED
 
@@ -50,6 +50,8 @@ class TableSizeView:
     """Files that no kept version has, in all."""
     deleted_size: int
     rows_dropped: int
+    sampled: tuple[tuple[datetime, int], ...]
+    """How many bytes it had when: about one an hour, for eight days."""
     waits_for: str | None
     """The reader because of which old versions are kept longer than declared."""
     trouble: str | None
@@ -89,6 +91,7 @@ class TableSizeView:
             deleted=done.deleted,
             deleted_size=done.deleted_size,
             rows_dropped=done.rows_dropped,
+            sampled=tuple((datetime.fromtimestamp(at, UTC), size) for at, size in done.samples),
             waits_for=_reader(done, home),
             trouble=done.trouble,
         )
@@ -123,8 +126,7 @@ class SizesView:
             if chosen is None or name.removesuffix(QUARANTINE) in chosen
         ]
         tables = tuple(TableSizeView.of(home, name, graph) for name in names)
-        logged = (home.path / "checkpoints").rglob("*")
-        size = sum(file.stat().st_size for file in logged if file.is_file())
+        size = sum(lengths_under(home.path / "checkpoints"))
         app = graph.app if graph else str(home.read_manifest()["app"])
         return SizesView(app, str(home.path), tables, size)
 
