@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
 import millstream as ms
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     Beside = Callable[[Path], AbstractContextManager[object]]
     """What goes on beside a run, given its home."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 ROWS, FILES, ROUNDS = 1_000, 30, 3
@@ -66,14 +69,18 @@ def cost(folder: Path, home: Path, rows: int = ROWS, beside: Beside = nullcontex
     return Cost(rows * FILES / took, used)
 
 
-def cost_without(folder: Path, home: Path, rows: int = ROWS) -> Cost:
-    """The same, with nothing recorded."""
-    with (
-        patch.object(Recorder, "begin", lambda *_: None),
-        patch.object(Recorder, "on_commit", lambda *_: None),
-        patch.object(Recorder, "end", lambda *_: None),
-    ):
-        return cost(folder, home, rows)
+def recording_nothing(measure: Callable[P, T]) -> Callable[P, T]:
+    """Return the same measurement with nothing recorded."""
+
+    def measured(*args: P.args, **kwargs: P.kwargs) -> T:
+        with (
+            patch.object(Recorder, "begin", lambda *_: None),
+            patch.object(Recorder, "on_commit", lambda *_: None),
+            patch.object(Recorder, "end", lambda *_: None),
+        ):
+            return measure(*args, **kwargs)
+
+    return measured
 
 
 def main() -> None:
@@ -87,7 +94,7 @@ def main() -> None:
             cost(folder, place / f"warm-{number}")
         on, off = list[Cost](), list[Cost]()
         for turn in range(ROUNDS):
-            sides = [(off, cost_without, "off"), (on, cost, "on")]
+            sides = [(off, recording_nothing(cost), "off"), (on, cost, "on")]
             for costs, measure, name in sides if turn % 2 else reversed(sides):
                 costs.append(measure(folder, place / f"{name}-{turn}"))
                 print(name, costs[-1], flush=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Response
 
 FLAGS = (
     *("--no-sandbox", "--disable-background-networking", "--disable-component-update"),
@@ -45,6 +45,7 @@ class RunningConsole:
     url: str
     token: str
     look_token: str
+    pid: int = 0
 
     @property
     def home(self) -> Path:
@@ -73,18 +74,18 @@ def running_console(folder: Path, *words: str) -> Iterator[RunningConsole]:
     try:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())
-        yield RunningConsole(folder, told["url"], told["token"], told["look_token"])
+        yield RunningConsole(folder, told["url"], told["token"], told["look_token"], process.pid)
     finally:
         process.terminate()
         process.communicate(timeout=30)
 
 
 @contextmanager
-def chromium(command: Path | None = None) -> Iterator[Browser]:
-    """Start the machine's own browser, or a command that starts one."""
+def chromium() -> Iterator[Browser]:
+    """Start the machine's own browser."""
     from playwright.sync_api import sync_playwright
 
-    found = command or shutil.which("chromium") or shutil.which("chromium-browser")
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
     assert found, "the tests need chromium: `make services`, or pytest --no-services"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=[*FLAGS])
@@ -109,6 +110,8 @@ def page_of(
     page, noted = context.new_page(), Noted()
     host = urlsplit(console.url).netloc
     page.on("console", lambda m: noted.errors.append(m.text) if m.type == "error" else None)
+    defects: list[Response] = []
+    page.on("response", lambda r: defects.append(r) if r.status >= _DEFECT else None)
     page.on("response", lambda r: noted.errors.append(r.url) if r.status >= _DEFECT else None)
     page.on("pageerror", lambda error: noted.errors.append(str(error)))
     page.on("request", lambda r: _note_foreign(r.url, host, noted))
@@ -117,6 +120,9 @@ def page_of(
     try:
         yield page, noted
     finally:
+        for defect in defects:
+            # What the console says of it is in the report of a test that fails.
+            sys.stdout.write(f"{defect.status} {defect.url} {defect.text()}")
         context.close()
 
 
