@@ -57,12 +57,18 @@ PAGES = {
     "alerts": "/alerts",
     "served": "/served?of=latest&key.vehicle=v07",
     "state": "/state",
+    "storage": "/storage",
     "sql": "/sql?q=" + quote("SELECT vehicle, count(*) AS n FROM clean GROUP BY vehicle"),
     "runs": "/runs",
     "settings": "/settings",
 }
 ON_A_PHONE = ("overview", "dataset", "set-aside", "alerts", "sql")
 LIVE, LIVE_WITHIN_S = "html[data-live=true]", 2.0
+
+_HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +220,60 @@ def test_a_paused_page_keeps_what_it_shows_until_it_goes_on(
     opened.get_by_role("button", name="Paused").click()
 
     expect(parts).to_have_attribute("title", re.compile(f"^{total + 3} ok"))
+
+
+def test_a_page_that_nobody_looks_at_asks_for_nothing(
+    opened: Page, console: RunningConsole
+) -> None:
+    home = Home.at(console.home)
+    total = facts_of(home.table("clean")).totals["written"]
+    cell = opened.locator("tr", has=opened.get_by_role("link", name="clean", exact=True))
+    parts = cell.locator(".parts")
+    opened.wait_for_selector(LIVE)
+    opened.evaluate(_HIDE, True)
+
+    with opened.expect_event("console", lambda message: message.text == "changed"):
+        opened.evaluate("new EventSource('/api/events').onmessage = () => console.log('changed')")
+    with opened.expect_event("console", lambda message: message.text == "changed"):
+        commit_batch(home, "clean", rows=2)
+    expect(parts).to_have_attribute("title", re.compile(f"^{total} ok"))
+    opened.evaluate(_HIDE, False)
+
+    expect(parts).to_have_attribute("title", re.compile(f"^{total + 2} ok"))
+
+
+def test_batches_neither_repeat_the_query_of_rows_nor_take_away_what_is_typed(
+    opened: Page, console: RunningConsole
+) -> None:
+    asked = list[str]()
+    opened.on("request", lambda request: asked.append(request.url))
+    go(opened, "/dataset/clean")
+    expect(opened.locator("#panel tbody tr").first).to_be_visible()
+    field = opened.get_by_label("Any version")
+    field.fill("3")
+    opened.wait_for_selector(LIVE)
+
+    for _ in range(2):
+        with opened.expect_response("**/api/overview"):
+            commit_batch(Home.at(console.home), "clean", rows=1)
+
+    expect(field).to_have_value("3")
+    assert sum("/rows" in url for url in asked) == 1
+
+
+def test_the_page_of_storage_agrees_with_the_disk(opened: Page, console: RunningConsole) -> None:
+    home = Home.at(console.home)
+    sizes = [file.stat().st_size for file in home.table("clean").rglob("*") if file.is_file()]
+    files = DeltaTable(str(home.table("clean"))).file_uris()
+    now = sum(Path(file).stat().st_size for file in files)
+    go(opened, "/storage")
+
+    row = opened.locator("tr", has=opened.get_by_role("link", name="clean", exact=True)).first
+    for bytes_ in (sum(sizes), now):
+        text = f"{bytes_:,} bytes".replace(",", "\u202f")
+        expect(row.locator(f'[title="{text}"]')).to_have_count(1)
+    expect(row.locator(f'[title="{len(sizes)}"]')).to_have_count(1)
+    expect(opened.locator(".tile").first).to_contain_text("On disk")
 
 
 def test_a_failing_query_turns_its_node_red_with_the_reason(

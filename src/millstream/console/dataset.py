@@ -18,12 +18,14 @@ from millstream.views.dataset_detail import ShownView
 from millstream.views.graph import GraphView
 from millstream.views.overview import OverviewView
 from millstream.views.report import SettingsView
+from millstream.views.sizes import SizesView
 from millstream.views.status import StatusView
 from millstream.views.stored_rows import difference_query, rows_query, set_aside_query
 from millstream.views.why import WhyView
 
 if TYPE_CHECKING:
     from millstream.console.deployment import Deployment
+    from millstream.console.shared import SharedAnswers
     from millstream.console.sql_process import SqlProcesses
     from millstream.observe.history import History
 
@@ -34,24 +36,29 @@ Version = Annotated[int | None, Query(ge=0)]
 Some = Annotated[int, Query(ge=1, le=1000)]
 
 
-def routes(deployment: Deployment, history: History) -> APIRouter:
+def routes(deployment: Deployment, history: History, shared: SharedAnswers) -> APIRouter:
     """Return the routes of what is declared, and of how it is."""
     router = APIRouter(prefix="/api")
     home, graph = deployment.home, deployment.graph
 
     @router.api_route("/overview", methods=_READ)
     def overview(request: Request) -> Response:
-        return response(
-            {
+        role = request.state.role
+
+        def look() -> Response:
+            seen = OverviewView.of(home, graph, history)
+            view = {
                 "version": __version__,
-                "role": request.state.role,
+                "role": role,
                 "now": datetime.now(UTC),
                 "graph": GraphView.of(graph) if graph else None,
-                "status": StatusView.of(home, graph),
-                "overview": OverviewView.of(home, graph, history),
+                "status": StatusView.beside(seen, home, graph),
+                "overview": seen,
                 "events": history.events(most=_EVENTS),
             }
-        )
+            return response(view)
+
+        return shared.response(("overview", role), look)
 
     @router.api_route("/dataset/{name}", methods=_READ)
     def dataset(name: str) -> Response:
@@ -75,6 +82,10 @@ def routes(deployment: Deployment, history: History) -> APIRouter:
         is_stored = known in home.tables
         return response(batch_sums(home, known, most) if is_stored else ())
 
+    @router.api_route("/storage", methods=_READ)
+    def storage() -> Response:
+        return shared.response("storage", lambda: response(SizesView.of(home, graph)))
+
     @router.api_route("/settings", methods=_READ)
     def settings() -> Response:
         found = deployment.settings() if deployment.settings else {}
@@ -87,17 +98,21 @@ def routes(deployment: Deployment, history: History) -> APIRouter:
     return router
 
 
-def row_routes(deployment: Deployment, processes: SqlProcesses) -> APIRouter:
+def row_routes(deployment: Deployment, processes: SqlProcesses, shared: SharedAnswers) -> APIRouter:
     """Return the routes of stored rows."""
     router = APIRouter(prefix="/api/dataset/{name}")
     home, graph = deployment.home, deployment.graph
+
+    def stored(text: str, most: int) -> Response:
+        asked = {"sql": text, "most": most}
+        return shared.response((text, most), lambda: answered(processes, asked))
 
     @router.api_route("/rows", methods=_READ)
     def rows(name: str, version: Version = None, most: Some = 50) -> Response:
         known = deployment.check_known(name)
         if graph and isinstance(graph.datasets.get(known), View):
             return response(None)
-        return answered(processes, {"sql": rows_query(home, known, version), "most": most})
+        return stored(rows_query(home, known, version), most)
 
     @router.api_route("/difference", methods=_READ)
     def difference(
@@ -106,12 +121,10 @@ def row_routes(deployment: Deployment, processes: SqlProcesses) -> APIRouter:
         later: Annotated[int, Query(ge=0)],
         most: Some = 200,
     ) -> Response:
-        text = difference_query(home, deployment.check_known(name), earlier, later)
-        return answered(processes, {"sql": text, "most": most})
+        return stored(difference_query(home, deployment.check_known(name), earlier, later), most)
 
     @router.api_route("/aside", methods=_READ)
     def aside(name: str, reason: str | None = None, most: Some = 100) -> Response:
-        text = set_aside_query(home, deployment.check_known(name), reason)
-        return answered(processes, {"sql": text, "most": most})
+        return stored(set_aside_query(home, deployment.check_known(name), reason), most)
 
     return router

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from millstream.console.deployment import Deployment
+    from millstream.console.shared import SharedAnswers
 
 _READ = ["GET", "HEAD"]
 Body = Depends(read_body)
 
 
-def routes(deployment: Deployment, audit: Callable[[str, str], None]) -> APIRouter:
+def routes(
+    deployment: Deployment, audit: Callable[[str, str], None], shared: SharedAnswers
+) -> APIRouter:
     """Return the routes.
 
     Args:
         deployment: The app.
+        shared: The answers that open pages share.
         audit: Records an action before it is done: its kind, and its details in words.
     """
     router = APIRouter(prefix="/api")
@@ -37,7 +41,7 @@ def routes(deployment: Deployment, audit: Callable[[str, str], None]) -> APIRout
 
     @router.api_route("/ledger", methods=_READ)
     def ledger() -> Response:
-        return response(LedgerView.of(home, read_ledger(home)))
+        return shared.response("ledger", lambda: response(LedgerView.of(home, read_ledger(home))))
 
     @router.api_route("/alerts", methods=_READ)
     def alerts(

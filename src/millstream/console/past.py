@@ -14,6 +14,7 @@ from millstream.views.history import SeriesView
 
 if TYPE_CHECKING:
     from millstream.console.deployment import Deployment
+    from millstream.console.shared import SharedAnswers
     from millstream.lake.home import Home
     from millstream.observe.history import History
 
@@ -23,14 +24,18 @@ When = Annotated[datetime | None, Query()]
 Some = Annotated[int, Query(ge=1, le=1000)]
 
 
-def routes(deployment: Deployment, history: History) -> APIRouter:
+def routes(deployment: Deployment, history: History, shared: SharedAnswers) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/api")
 
     @router.api_route("/dataset/{name}/history", methods=_READ)
     def batches(name: str, since: When = None, until: When = None) -> Response:
         known = deployment.check_known(name)
-        return response(SeriesView.of(history, known, since=since, until=until))
+
+        def read() -> Response:
+            return response(SeriesView.of(history, known, since=since, until=until))
+
+        return shared.response(("history", known, since, until), read)
 
     @router.api_route("/events-of-app", methods=_READ)
     def events(dataset: str | None = None, most: Some = 100) -> Response:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from millstream.errors import ClusterError
+from millstream.errors import ClusterError, CommandError
 from millstream.views.json_text import FaultView, to_json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _HEADERS: Mapping[str, Mapping[str, str]] = {
     "CONSOLE_BODY": {"Connection": "close"},
 }
 _UNANSWERED = 422
-"""Of what a visitor wrote, such as a query, that cannot be answered."""
+"""Of what a visitor asked, such as a query, that cannot be answered."""
 _UNAVAILABLE, _OURS = 503, 500
 # What was true a moment ago may not be: no proxy may cache an answer.
 _NOT_KEPT = {"Cache-Control": "no-store"}
@@ -57,9 +57,15 @@ def response(view: object, headers: Mapping[str, str] | None = None) -> Response
 
 def error_response(error: MillstreamError, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error as a response, as `--json` prints it."""
-    of_others = _UNAVAILABLE if isinstance(error, ClusterError) else _OURS
-    status = _STATUS.get(error.code, of_others)
+    status = _STATUS.get(error.code, _status_of_kind(error))
     return _json(FaultView.of(error), status, {**_HEADERS.get(error.code, {}), **(headers or {})})
+
+
+def _status_of_kind(error: MillstreamError) -> int:
+    """Return the status of an error that has none of its own, by who must act."""
+    if isinstance(error, ClusterError):
+        return _UNAVAILABLE
+    return _UNANSWERED if isinstance(error, CommandError) else _OURS
 
 
 def unanswered(fault: object) -> Response:

@@ -15,6 +15,7 @@ from millstream.console.judge import judging
 from millstream.console.key import AccessKeys, Role
 from millstream.console.patience import ImpatientProtocol
 from millstream.console.response import error_response, response
+from millstream.console.shared import SharedAnswers
 from millstream.console.sql_process import SqlLimits, SqlProcesses
 from millstream.errors import MillstreamError, closest, fault
 from millstream.model.graph import Graph
@@ -103,14 +104,15 @@ class ConsoleServer:
 
     def _routed(self, deployment: Deployment, write_trace: Callable[[Exception], str]) -> FastAPI:
         routed = FastAPI(openapi_url=None, redirect_slashes=False)
+        shared = SharedAnswers(self._changes.mark)
         graph = deployment.graph or Graph(deployment.name, ())
         for router in (
             page_files.routes(),
             lookup.routes(graph, self._lookups),
-            dataset.routes(deployment, self._history),
-            past.routes(deployment, self._history),
-            dataset.row_routes(deployment, self._processes),
-            operate.routes(deployment, past.Audit(deployment.home)),
+            dataset.routes(deployment, self._history, shared),
+            past.routes(deployment, self._history, shared),
+            dataset.row_routes(deployment, self._processes, shared),
+            operate.routes(deployment, past.Audit(deployment.home), shared),
             sql.routes(deployment, self._processes),
             state.routes(deployment),
             events.routes(self._changes),

@@ -44,7 +44,7 @@ _KINDS: Mapping[type, str] = {
     list: "list",
     dict: "struct",
 }
-_NICE = 10
+_NICE = 19
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from millstream.views.overview import HealthView, OverviewView
 from millstream.views.progress import set_aside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
     from datetime import datetime
 
     from millstream.lake.home import Home
@@ -127,17 +127,28 @@ class StatusView:
             graph: What the app declares, if it is known.
             chosen: Names to look at; everything if None.
         """
+        wanted = None if chosen is None else set(chosen)
+        with History.read_only(home.history) as history:
+            overview = OverviewView.of(home, graph, history, chosen=wanted)
+        return StatusView.beside(overview, home, graph, wanted)
+
+    @staticmethod
+    def beside(
+        overview: OverviewView,
+        home: Home,
+        graph: Graph | None,
+        chosen: Container[str] | None = None,
+    ) -> StatusView:
+        """Read the state of a home that has been looked at."""
         declared = {d.name: d for d in graph.ordered if not isinstance(d, View)} if graph else {}
         stored = [name for name in home.tables if not name.endswith(QUARANTINE)]
         names = [*declared, *(name for name in stored if name not in declared)]
-        wanted = names if chosen is None else [name for name in names if name in set(chosen)]
         troubles = read_troubles(home)
         datasets = tuple(
             StandingView.of(home, name, declared.get(name)).with_trouble(troubles.get(name))
-            for name in wanted
+            for name in names
+            if chosen is None or name in chosen
         )
-        with History.read_only(home.history) as history:
-            overview = OverviewView.of(home, graph, history, chosen=set(wanted))
         return StatusView(
             overview.app,
             overview.home,

@@ -23,6 +23,7 @@ function merged(node, standing, seen, overview) {
     code: fault?.code ?? null,
     at: fault?.file ? `${fault.file}:${fault.line}` : null,
     since: health?.since ?? null,
+    fresh: seen?.fresh_s === null || seen?.fresh_s === undefined ? null : Math.round(seen.fresh_s),
     in: seen?.input_rate ?? null,
     out: seen?.output_rate ?? null,
     behindRows: seen?.behind_rows ?? null,

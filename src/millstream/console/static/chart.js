@@ -1,6 +1,6 @@
-// Charts over time, by uPlot: one cursor for all of a page, colours of the theme.
+// Charts over time, by uPlot: one cursor for all of a page, which shows the values under it.
 import { h } from "./dom.js";
-import { short } from "./format.js";
+import { clock, number, short } from "./format.js";
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COLORS = ["--accent", "--warnline", "--okline", "--badline", "--idle"];
@@ -12,25 +12,37 @@ export function charts(key, choose) {
   const sync = window.uPlot.sync(key);
   const chart = (name, series, times, { unit = short, bars = false, note = "" } = {}) => {
     const color = (each, index) => style(each.color ?? COLOR_OF[each.name] ?? COLORS[index % COLORS.length]);
+    const values = series.map(() => h("b")), moment = h("span", { class: "moment" });
     const legend = series.map((each, index) => {
       const mark = h("i");
       mark.style.background = color(each, index);
-      return h("span", { class: "key" }, mark, each.name);
+      return h("span", { class: "key" }, mark, each.name, values[index]);
     });
+    // What is under the cursor, exactly; without one, the last values.
+    const say = (index) => {
+      const at = index ?? times.length - 1;
+      moment.textContent = index === null || index === undefined ? "" : clock(new Date(times[at] * 1000));
+      series.forEach((each, of) => {
+        const value = each.values[at];
+        values[of].textContent = value === null || value === undefined ? "" : unit(value);
+        values[of].title = value === null || value === undefined ? "" : number(value, 6);
+      });
+    };
+    say(null);
     const place = h("div", { class: "plot" });
     const last = series.map((each) => `${each.name} ${unit(each.values.at(-1) ?? 0)}`).join(", ");
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", `${name}: last ${last}`);
-    const box = h("div", { class: "chart" }, h("h3", {}, name, legend, note ? h("span", {}, note) : null), place);
+    const box = h("div", { class: "chart" }, h("h3", {}, name, note ? h("span", {}, note) : null, moment), h("div", { class: "keys" }, legend), place);
     const grid = { stroke: style("--line"), width: 1 }, ink = style("--ink3");
     const options = {
       width: 320, height: 150, legend: { show: false }, cursor: { sync: { key: sync.key }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ stroke: ink, grid: { show: false }, ticks: { show: false }, font: "11px system-ui", size: 26, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString("en-GB", times.at(-1) - times[0] < 1800 ? {} : { hour: "2-digit", minute: "2-digit" })), space: 90 },
+      axes: [{ stroke: ink, grid: { show: false }, ticks: { show: false }, font: "11px system-ui", size: 30, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString("en-GB", times.at(-1) - times[0] < 1800 ? {} : { hour: "2-digit", minute: "2-digit" })), space: 90 },
         { stroke: ink, grid, ticks: { show: false }, font: "11px system-ui", size: 58, space: 32, values: (_, ticks) => ticks.map((tick) => unit(tick)) }],
       series: [{}, ...series.map((each, index) => ({ label: each.name, stroke: color(each, index), width: 1.6, points: { show: times.length < 3 }, spanGaps: true,
         ...(bars ? { paths: window.uPlot.paths.bars({ size: [0.7, 40] }), fill: color(each, index) } : { fill: index === 0 ? `${color(each, index)}1f` : undefined }) }))],
-      hooks: { setSelect: [(plot) => plot.select.width > 4 && choose(new Date(plot.posToVal(plot.select.left, "x") * 1000), new Date(plot.posToVal(plot.select.left + plot.select.width, "x") * 1000))] },
+      hooks: { setCursor: [(plot) => say(plot.cursor.idx)], setSelect: [(plot) => plot.select.width > 4 && choose(new Date(plot.posToVal(plot.select.left, "x") * 1000), new Date(plot.posToVal(plot.select.left + plot.select.width, "x") * 1000))] },
     };
     const plot = new window.uPlot(options, [times, ...series.map((each) => each.values)], place);
     plots.push([plot, place]);

@@ -65,7 +65,8 @@ export function cell(value, kind) {
   if (kind === "time") return h("time", { datetime: value, title: value }, value.replace("T", " ").replace(/(\+00:00|Z)$/, "").replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, ""));
   if (kind === "number") return exact(typeof value === "number" ? number(value, 6) : value, value);
   if (value && typeof value === "object" && "start" in value && "end" in value) return h("span", { title: JSON.stringify(value) }, cell(value.start, "time"), " – ", cell(value.end, "time"));
-  return h("span", { class: "value" }, typeof value === "object" ? JSON.stringify(value) : String(value));
+  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+  return h("span", { class: "value", title: text.length > 40 ? text : null }, text);
 }
 
 // The bytes that came: as text where they are text, with every other byte in hexadecimal.

@@ -16,8 +16,9 @@ import * as served from "./page_served.js";
 import * as settings from "./page_settings.js";
 import * as sql from "./page_sql.js";
 import * as state from "./page_state.js";
+import * as storage from "./page_storage.js";
 
-const PAGES = [["overview", "Overview", overview], ["quality", "Quality", quality], ["ledger", "Ledger", ledger], ["alerts", "Alerts", alerts], ["served", "Served", served], ["state", "State", state], ["sql", "SQL", sql], ["runs", "Runs", runs], ["settings", "Settings", settings]];
+const PAGES = [["overview", "Overview", overview], ["quality", "Quality", quality], ["ledger", "Ledger", ledger], ["alerts", "Alerts", alerts], ["served", "Served", served], ["state", "State", state], ["storage", "Storage", storage], ["sql", "SQL", sql], ["runs", "Runs", runs], ["settings", "Settings", settings]];
 const MODULES = { ...Object.fromEntries(PAGES.map(([key, , module]) => [key, module])), dataset: datasetPage };
 const path = (page) => (page === "overview" ? "/" : `/${page}`);
 
@@ -43,7 +44,12 @@ function drawHead() {
   return [logo(), h("nav", { "aria-label": "Pages" }, links), h("span", { class: "sp" }), h("div", { class: "controls" }, find, ranges, live, theme)];
 }
 
-const redrawHead = () => update(head, [place.current().page, location.search, shell.paused, shell.live, document.documentElement.dataset.theme], drawHead);
+function redrawHead() {
+  if (!update(head, [place.current().page, location.search, shell.paused, shell.live, document.documentElement.dataset.theme], drawHead)) return;
+  // On a narrow screen the links scroll: the page that is open is among those to be seen.
+  const links = head.querySelector("nav"), here = links.querySelector("[aria-current]");
+  if (here) links.scrollLeft = here.offsetLeft - links.offsetLeft - (links.clientWidth - here.offsetWidth) / 2;
+}
 
 function turn(theme) {
   document.documentElement.dataset.theme = theme;
@@ -79,8 +85,8 @@ function drawFoot(app) {
 }
 
 let refreshing = null;
-async function refresh() {
-  if (shell.paused) {
+async function refresh({ first = false } = {}) {
+  if (shell.paused || (document.hidden && !first)) {
     shell.missed = true;
     return;
   }
@@ -173,6 +179,7 @@ async function start() {
   addEventListener("popstate", () => show());
   addEventListener("place", () => show());
   addEventListener("refresh", () => refresh());
+  document.addEventListener("visibilitychange", () => !document.hidden && shell.missed && refresh());
   redrawHead();
   try {
     await enter();
@@ -180,7 +187,8 @@ async function start() {
     if (!(error instanceof Refused)) throw error;
   }
   await show();
-  await refresh();
+  // The first paint does not wait until somebody looks.
+  await refresh({ first: true });
   if (!shell.app) return;
   listen(refresh, (live) => {
     if (live && !shell.live) refresh();
@@ -188,7 +196,7 @@ async function start() {
     document.documentElement.dataset.live = live;
     redrawHead();
   });
-  setInterval(() => shell.page?.shown.tick?.(), 5000);
+  setInterval(() => shell.app && !shell.paused && !document.hidden && shell.page?.shown.tick?.(shell.app), 5000);
 }
 
 start();

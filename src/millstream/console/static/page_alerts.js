@@ -65,7 +65,7 @@ function deliveries(all, may, act) {
   return table("Deliveries", [
     { title: "alert", cell: (each) => h("span", { class: "nm" }, dataset(each.alert)) }, { title: "about", left: true, cell: (each) => pairs(each.key) },
     { title: "state", left: true, cell: (each) => badge(LEVELS[each.state], each.state) }, { title: "event time", cell: (each) => time(each.event_time) }, { title: "to", left: true, cell: (each) => each.destination },
-    { title: "attempts", cell: (each) => number(each.attempts) }, { title: "done", cell: (each) => (each.done_at ? ago(each.done_at) : each.next_at ? `again at ${clock(each.next_at)}` : NOTHING) },
+    { title: "attempts", cell: (each) => number(each.attempts) }, { title: "done", cell: (each) => (each.done_at ? [ago(each.done_at), " ago"] : each.next_at ? `again at ${clock(each.next_at)}` : NOTHING) },
     { title: "row", left: true, cell: (each) => h("span", { title: JSON.stringify(each.row) }, pairs(each.row).slice(0, 80)) },
     { title: "why", left: true, cell: (each) => [each.reason, each.repeats ? `${number(each.repeats)} more in the cooldown` : ""].filter(Boolean).join("; ") || NOTHING },
     ...(may ? [{ title: "", cell: (each) => (each.state === "delivered" ? "" : h("button", { type: "button", class: "button", "data-key": `retry-${each.id}`, onclick: () => act("alerts/retry", { id: each.id }) }, "Retry")) }] : []),

@@ -5,6 +5,7 @@ import { charts } from "./chart.js";
 import { card, dataset, empty, h, problem, tabs, update } from "./dom.js";
 import { bytes, clock, duration, exact, number, plural, rate, time, NOTHING } from "./format.js";
 import { badge } from "./health.js";
+import { pace, ROWS_MS } from "./pace.js";
 import * as place from "./place.js";
 import { aside } from "./set_aside.js";
 import { rowsNote, rowsTable, table } from "./table.js";
@@ -15,7 +16,7 @@ const TABS = [["rows", "Rows"], ["versions", "Versions"], ["schema", "Schema"], 
 export const title = ({ name }) => name;
 
 export function open(main, { name, parameters }) {
-  const shown = { name, tab: parameters.get("tab") ?? "rows", versions: { earlier: parameters.get("earlier"), later: parameters.get("later") }, version: parameters.get("version"), charts: null, marks: {} };
+  const shown = { name, tab: parameters.get("tab") ?? "rows", versions: { earlier: parameters.get("earlier"), later: parameters.get("later") }, version: parameters.get("version"), charts: null, due: pace(), number: 0 };
   const places = { summary: h("div"), charts: h("div"), tabs: h("div"), panel: h("div", { id: "panel", role: "tabpanel", tabindex: "0" }) };
   main.append(places.summary, places.charts, h("section", { class: "card" }, places.tabs, places.panel));
   const draw = async (app, force = false) => {
@@ -38,7 +39,7 @@ export function open(main, { name, parameters }) {
     draw(shown.app, true);
   };
   shown.again = () => draw(shown.app, true);
-  return { refresh: (app) => draw(app), close: () => shown.charts?.close() };
+  return { refresh: (app) => draw(app), tick: (app) => draw(app), close: () => shown.charts?.close() };
 }
 
 function summary(each) {
@@ -58,6 +59,7 @@ function summary(each) {
 async function history(shown, node, each) {
   if (each.kind === "view") return;
   const chosen = place.range();
+  if (!shown.due("history", `${location.search} ${document.documentElement.dataset.theme} ${each.batch}`, chosen.step)) return;
   const { points: batches } = await get(of(each.name, "/history"), { since: chosen.since.toISOString(), until: chosen.until.toISOString() });
   update(node, [batches, location.search, document.documentElement.dataset.theme], () => {
     shown.charts?.close();
@@ -70,7 +72,7 @@ async function history(shown, node, each) {
   });
 }
 
-const seconds = (text) => (text ? new Date(text) / 1000 : null);
+export const seconds = (text) => (text ? new Date(text) / 1000 : null);
 
 function drawings(chart, batches, each) {
   const times = batches.map((batch) => seconds(batch.at));
@@ -88,24 +90,35 @@ function drawings(chart, batches, each) {
   add("Event time behind the clock", [{ name: "newest event", values: values((batch) => batch.event_time_delay_s) }, { name: "complete to", color: "--warnline", values: values((batch) => (batch.complete_to ? Math.max(seconds(batch.at) - seconds(batch.complete_to), 0) : null)) }], { unit: duration });
   add("Rows of state", [{ name: "rows", values: values((batch) => batch.state_rows) }]);
   add("Bytes of state", [{ name: "bytes", values: values((batch) => batch.state_bytes) }], { unit: bytes });
-  const named = (field) => [...new Set(batches.flatMap((batch) => Object.keys(batch[field])))].slice(0, 5);
-  const verdicts = named("verdicts"), rules = named("rules");
-  if (verdicts.length) add("Rows set aside", verdicts.map((verdict) => ({ name: verdict, values: values((batch) => batch.verdicts[verdict] ?? 0) })));
-  if (rules.length) add("Failed expectations", rules.map((rule) => ({ name: rule, values: values((batch) => batch.rules[rule] ?? 0) })));
+  return [...found, ...qualityCharts(chart, batches)];
+}
+
+// Rows that were set aside over time, by verdict and by rule.
+export function qualityCharts(chart, batches) {
+  const times = batches.map((batch) => seconds(batch.at)), found = [];
+  for (const [title, field] of [["Rows set aside", "verdicts"], ["Failed expectations", "rules"]]) {
+    const names = [...new Set(batches.flatMap((batch) => Object.keys(batch[field])))].slice(0, 5);
+    if (names.length) found.push(chart(title, names.map((name) => ({ name, values: batches.map((batch) => batch[field][name] ?? 0) })), times));
+  }
   return found;
 }
 
 async function panel(shown, node, each, force) {
   const drawer = { rows: rows, versions, schema, quality, why, code }[shown.tab] ?? rows;
-  const mark = JSON.stringify([shown.tab, each.version, each.batch, shown.version, shown.versions]);
-  if (!force && shown.marks.panel === mark) return;
-  shown.marks.panel = mark;
+  // Rows are read by a process of their own: not for each batch, not if a version was chosen, and
+  // not while somebody types.
+  const isSlow = ["rows", "quality", "versions"].includes(shown.tab), isFixed = shown.tab === "rows" && shown.version !== null;
+  const isUsed = node.contains(document.activeElement) || (shown.tab === "versions" && shown.versions.earlier !== null);
+  const wanted = isFixed ? shown.version : `${each.version} ${each.batch}`;
+  if (!force && isUsed && shown.number) return;
+  if (!shown.due(`${shown.tab} ${isFixed}`, wanted, isSlow ? ROWS_MS : 1000) && !force) return;
+  const number = ++shown.number;
   try {
     const drawn = await drawer(shown, each);
-    if (shown.marks.panel === mark) node.replaceChildren(...[drawn].flat());
+    if (shown.number === number) node.replaceChildren(...[drawn].flat().filter(Boolean));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    node.replaceChildren(h("div", { class: "bar-of" }, problem(error.fault)));
+    if (shown.number === number) node.replaceChildren(h("div", { class: "bar-of" }, problem(error.fault)));
   }
 }
 
@@ -113,7 +126,7 @@ async function rows(shown, each) {
   if (each.kind === "view" || each.kind === "serve") return empty(each.kind === "view" ? "A view is not stored: its query is inlined into every reader." : "A served answer is in its store; look a key up on the page Served.");
   if (each.version === null) return empty("No row is stored yet.");
   const [found, detail] = await Promise.all([get(of(each.name, "/rows"), { version: shown.version, most: 100 }), get(of(each.name))]);
-  const at = shown.version === null ? "now" : `version ${shown.version}`;
+  const at = shown.version === null ? "as of now" : `of version ${shown.version}`;
   const choices = detail.versions.map((version) => h("option", { value: version.version, selected: String(version.version) === shown.version }, `version ${version.version}, ${clock(version.at)}`));
   const select = h("select", { "aria-label": "Version", onchange: (event) => go(event.target.value) }, h("option", { value: "" }, "now"), choices);
   const input = h("input", { type: "number", min: 0, max: each.version, placeholder: "any", "aria-label": "Any version", value: shown.version ?? "", onchange: (event) => go(event.target.value) });
@@ -123,8 +136,8 @@ async function rows(shown, each) {
     shown.again();
   };
   const query = `SELECT * FROM ${each.name}${shown.version === null ? "" : ` VERSION AS OF ${shown.version}`}`;
-  return [h("div", { class: "bar-of" }, h("label", {}, "As of ", select), h("label", {}, "or version ", input), h("span", { class: "quiet" }, `${rowsNote(found)}, ${at}`), h("span", { class: "sp" }), h("a", { class: "button", href: `/sql?${new URLSearchParams({ q: query })}` }, "Ask with SQL")),
-    found.rows.length ? rowsTable(`Rows of ${each.name}, ${at}`, found) : empty("It has no rows.")];
+  return [h("div", { class: "bar-of" }, h("label", {}, "As of ", select), h("label", {}, "or version ", input), h("span", { class: "quiet" }, `${rowsNote(found)}, ${at}`), shown.version === null ? h("button", { type: "button", class: "button", onclick: () => shown.again() }, "Read again") : null, h("span", { class: "sp" }), h("a", { class: "button", href: `/sql?${new URLSearchParams({ q: query })}` }, "Ask with SQL")),
+    found.rows.length ? rowsTable(`Rows of ${each.name} ${at}`, found) : empty("It has no rows.")];
 }
 
 async function versions(shown, each) {
@@ -141,7 +154,7 @@ async function versions(shown, each) {
       const found = await get(of(each.name, "/difference"), { earlier: earlier.value, later: later.value });
       const added = found.rows.filter((row) => row[0] === "added").length;
       answer.replaceChildren(h("p", { class: "bar-of" }, h("b", {}, `${number(added)} added, ${number(found.rows.length - added)} removed`), h("span", { class: "quiet" }, `from version ${earlier.value} to ${later.value}${found.is_cut ? ", and there are more" : ""}; a changed row is removed and added`)),
-        found.rows.length ? rowsTable(`Difference of ${each.name}`, found, { mark: (row) => row[0] }) : "");
+        found.rows.length ? rowsTable(`Difference of ${each.name}`, { ...found, columns: found.columns.map((name, index) => (index ? name : "change")) }, { mark: (row) => row[0] }) : "");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       answer.replaceChildren(h("div", { class: "bar-of" }, problem(error.fault)));

@@ -26,12 +26,12 @@ function show(places, app) {
   update(places.datasets, app.datasets, (all) => card("Datasets", number(all.length), datasetsTable(all)));
 }
 
-function tilesOf({ datasets }) {
+function tilesOf({ datasets, overview: { status: { driver } } }) {
   const sources = datasets.filter((each) => each.kind === "source");
   const most = (name) => datasets.reduce((worst, each) => ((each[name] ?? -1) > (worst?.[name] ?? -1) ? each : worst), null);
   const read = sources.reduce((sum, each) => sum + each.total + asideTotal(each), 0);
   const aside = sources.reduce((sum, each) => sum + asideTotal(each), 0);
-  const behind = most("behindS"), rows = most("behindRows"), slow = most("batchMs");
+  const behind = most("behindS"), rows = most("behindRows"), slow = most("batchMs"), stale = most("fresh");
   const speed = sources.some((each) => each.in !== null) ? sources.reduce((sum, each) => sum + (each.in ?? 0), 0) : null;
   const newest = datasets.map((each) => each.committedAt).filter(Boolean).sort().at(-1) ?? null;
   const verdicts = {};
@@ -40,7 +40,8 @@ function tilesOf({ datasets }) {
     { key: "Rows in", value: speed === null ? number(read) : `${rate(speed)} /s`, exact: speed ?? read, note: speed === null ? "in all, from all sources" : `all sources · ${short(read)} in all`, recent: summed(sources.map((each) => each.recent)), level: "accent" },
     { key: "Behind", value: behind?.behindS ? duration(behind.behindS) : rows?.behindRows ? `${number(rows.behindRows)} rows` : rows ? "0" : NOTHING, exact: rows?.behindRows,
       note: rows?.behindRows ? `${rows.name}, ${plural(rows.behindRows, "row")}` : rows ? "nothing waits" : "not measured yet", recent: rows ? summed([rows.recentBehind]) : [], level: rows?.level === "warn" ? "warn" : "ok" },
-    { key: "Last commit", value: newest ? clock(newest) : NOTHING, exact: newest, note: newest ? datasets.find((each) => each.committedAt === newest).name : "nothing is committed yet", level: "ok" },
+    driver ? { key: "Freshness", value: stale ? duration(stale.fresh) : NOTHING, exact: stale?.committedAt, note: stale ? `since the last commit of ${stale.name}` : "nothing is committed yet", level: "ok" }
+      : { key: "Last commit", value: newest ? clock(newest) : NOTHING, exact: newest, note: newest ? datasets.find((each) => each.committedAt === newest).name : "nothing is committed yet", level: "ok" },
     { key: "Set aside", value: read ? `${number((100 * aside) / read, 2)} %` : NOTHING, exact: `${aside} of ${read} rows`, note: Object.entries(verdicts).map(([name, count]) => `${name} ${number((100 * count) / read, 2)}`).join(" · ") || "nothing", counts: { ok: read - aside, ...verdicts }, level: "accent" },
     { key: "Slowest batch", value: slow ? duration(slow.batchMs / 1000) : NOTHING, exact: slow?.batchMs && `${slow.batchMs} ms`, note: slow ? `${slow.name}${slow.targetMs ? `, target ${duration(slow.targetMs / 1000)}` : ""}` : "not measured yet", level: slow?.targetMs && slow.batchMs > slow.targetMs ? "warn" : "accent" },
   ];
@@ -79,6 +80,7 @@ export function datasetsTable(all) {
       { title: "", cell: (each) => (each.recent.length > 1 ? spark(each.recent) : "") },
       { title: "out/s", cell: (each) => exact(rate(each.out), each.out) },
       { title: "batch, of its target", cell: (each) => (each.batchMs === null ? NOTHING : [exact(duration(each.batchMs / 1000), `${each.batchMs} ms`), each.targetMs ? [` of ${duration(each.targetMs / 1000)}`, bar(each.batchMs / each.targetMs)] : ""]) },
+      { title: "last commit", cell: (each) => (each.committedAt ? [h("time", { datetime: each.committedAt, title: each.committedAt }, duration(each.fresh ?? (Date.now() - new Date(each.committedAt)) / 1000)), " ago"] : NOTHING) },
       { title: "behind", cell: (each) => (each.behindRows === null ? NOTHING : [exact(number(each.behindRows), each.behindRows), each.behindS ? h("span", { class: "kd" }, ` ${duration(each.behindS)}`) : ""]) },
     ] : [
       { title: "batches", cell: (each) => number(each.batch + 1) },

@@ -39,6 +39,7 @@ function list(runs, driver) {
     { title: "run", cell: (run) => number(run.id) }, { title: "state", left: true, cell: (run) => badge(LEVELS[state(run)] ?? "idle", state(run)) }, { title: "started", cell: (run) => time(run.started_at) },
     { title: "ran for", cell: (run) => (run.ended_at ? duration((new Date(run.ended_at) - new Date(run.started_at)) / 1000) : state(run) === "running" ? duration((Date.now() - new Date(run.started_at)) / 1000) : NOTHING) },
     { title: "driver", left: true, cell: (run) => `pid ${run.pid} on ${run.host}` }, { title: "app", left: true, cell: (run) => h("code", { title: run.app_hash }, run.app_hash.slice(0, 8)) }, { title: "commit", left: true, cell: (run) => (run.git_commit ? h("code", { title: run.git_commit }, run.git_commit.slice(0, 8)) : NOTHING) },
+    { title: "settings", left: true, wrap: true, cell: (run) => (Object.keys(run.settings).length ? h("details", {}, h("summary", {}, number(Object.keys(run.settings).length)), h("dl", { class: "settings" }, Object.entries(run.settings).map(([name, each]) => [h("dt", {}, h("code", {}, name)), h("dd", {}, each.value, " ", h("span", { class: "kd" }, each.origin))]))) : NOTHING) },
     { title: "what changed", left: true, wrap: true, cell: (run) => h("span", { class: "quiet" }, changes(run, runs[runs.indexOf(run) + 1])) },
   ], runs);
 }

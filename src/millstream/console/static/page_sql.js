@@ -31,7 +31,7 @@ export function open(main, { parameters }) {
       ask();
     }
   });
-  main.append(h("section", { class: "card" }, h("h2", { class: "unseen" }, "Question"), editor, h("div", { class: "bar-of" }, run, cancel, note, h("span", { class: "sp" }), h("span", { class: "quiet" }, "Download "), file("csv", "CSV"), file("parquet", "Parquet"))), answer, list);
+  main.append(h("section", { class: "card" }, h("h2", { class: "unseen" }, "Query"), editor, h("div", { class: "bar-of" }, run, cancel, note, h("span", { class: "sp" }), h("span", { class: "quiet" }, "Download "), file("csv", "CSV"), file("parquet", "Parquet"))), answer, list);
 
   const wrong = (fault) => answer.replaceChildren(problem(fault));
   const ask = async () => {
@@ -69,7 +69,7 @@ export function open(main, { parameters }) {
     answer.replaceChildren(h("section", { class: "card", "aria-label": "Answer" }, found.is_cut ? h("p", { class: "bar-of warn" }, `▲ Only the first ${number(found.rows.length)} rows are shown; a download has all of them.`) : null, choices, body));
     shown.drawn?.fit();
   };
-  const questions = () => update(list, past(), (all) => (all.length ? card("Questions before", "kept in this browser", h("ul", { class: "past" }, all.map((each) => h("li", {}, h("button", { type: "button", title: each, onclick: () => { text.value = each; ask(); scrollTo(0, 0); } }, each.replaceAll(/\s+/g, " ")))))) : []));
+  const questions = () => update(list, past(), (all) => (all.length ? card("Earlier queries", "kept in this browser", h("ul", { class: "past" }, all.map((each) => h("li", {}, h("button", { type: "button", title: each, onclick: () => { text.value = each; ask(); scrollTo(0, 0); } }, each.replaceAll(/\s+/g, " ")))))) : []));
   questions();
   // A question that came with a link runs by itself only if this browser has asked it before.
   if (past().includes(text.value.trim())) ask();

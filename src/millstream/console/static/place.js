@@ -1,6 +1,7 @@
 // The address: the page, and what of it is shown; it can be copied and sent.
 
 export const RANGES = [["5m", "Last 5 min", 300], ["15m", "Last 15 min", 900], ["1h", "Last hour", 3600], ["6h", "Last 6 h", 21600], ["1d", "Last day", 86400], ["7d", "Last 7 days", 604800]];
+const POINTS = 300;
 
 export function current() {
   const [, first = "", second] = location.pathname.split("/");
@@ -27,10 +28,11 @@ export function keptAcross() {
 export function range() {
   const parameters = new URLSearchParams(location.search);
   const from = Date.parse(parameters.get("from") ?? ""), to = Date.parse(parameters.get("to") ?? "");
-  if (from && to && from < to) return { key: null, since: new Date(from), until: new Date(to), text: "A range of its own" };
+  if (from && to && from < to) return { key: null, since: new Date(from), until: new Date(to), text: "A range of its own", step: Math.max((to - from) / POINTS, 1000) };
   const [key, text, seconds] = RANGES.find(([name]) => name === parameters.get("range")) ?? RANGES[1];
-  const now = new Date();
-  return { key, text, since: new Date(now - seconds * 1000), until: now };
+  // Pages that are open at once ask for the same range, and get the same answer.
+  const step = Math.max((seconds * 1000) / POINTS, 1000), until = Math.ceil(Date.now() / step) * step;
+  return { key, text, step, since: new Date(until - seconds * 1000), until: new Date(until) };
 }
 
 export function go(href, { replace = false } = {}) {

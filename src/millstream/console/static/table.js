@@ -33,4 +33,4 @@ export function rowsTable(label, answer, { mark = null } = {}) {
     more);
 }
 
-export const rowsNote = (answer) => `${number(answer.rows.length)} row${answer.rows.length === 1 ? "" : "s"}${answer.is_cut ? ", and there are more" : ""}`;
+export const rowsNote = (answer) => `${answer.is_cut ? "the first " : ""}${number(answer.rows.length)} row${answer.rows.length === 1 ? "" : "s"}`;
