@@ -19,7 +19,6 @@ from millstream.model.dataset import (
     Model,
     Serve,
     Source,
-    View,
 )
 from millstream.model.duration import parse_duration
 from millstream.model.objective import EXPECTED, OBJECTIVES, is_objective
@@ -56,9 +55,7 @@ _LENGTH: tuple[Callable[[str], Any], str, str] = (parse_duration, "length of tim
 
 def refused_options(graph: Graph) -> Iterator[MillstreamError]:
     """Options whose value is not one of a few."""
-    for dataset in graph.declared:
-        if isinstance(dataset, View):
-            continue
+    for dataset in graph.queried:
         named: list[tuple[str, str, tuple[str, ...]]] = []
         if not isinstance(dataset, Serve):
             named.append(("on_violation", dataset.expect.on_violation, ON_VIOLATION))
@@ -119,9 +116,7 @@ def _times(options: QueryOptions) -> dict[str, str | None]:
 
 def refused_windows(graph: Graph) -> Iterator[MillstreamError]:
     """Metrics of models over a number of rows that is none."""
-    for dataset in graph.declared:
-        if not isinstance(dataset, Model):
-            continue
+    for dataset in graph.models:
         window: object = dataset.window
         if type(window) is not int or window < 1:
             yield fault(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.check.tables import stored_inputs
 from millstream.errors import fault
 from millstream.model.connector import RowWise
-from millstream.model.dataset import Serve, Source, View
+from millstream.model.dataset import Serve, Source
 from millstream.model.record import PLAIN
 from millstream.model.trigger import Trigger
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from millstream.errors import MillstreamError
     from millstream.model.codec import Codec
-    from millstream.model.dataset import Dataset
+    from millstream.model.dataset import Dataset, Table
     from millstream.model.graph import Graph
 
 _CAN_BE_READ = {"realtime": "ms.Kafka", "continuous": "ms.Kafka or ms.Rate"}
@@ -28,9 +28,9 @@ def unfit_triggers(graph: Graph) -> Iterator[MillstreamError]:
     """Datasets with a trigger without batches that are, read or write what needs batches."""
     if graph.cycle:
         return
-    for dataset in graph.declared:
+    for dataset in graph.queried:
         trigger = _row_wise_trigger(graph, dataset)
-        if trigger is None or isinstance(dataset, View):
+        if trigger is None:
             continue
         if isinstance(dataset, Serve):
             yield from _unfit_serve(graph, dataset, trigger)
@@ -51,9 +51,7 @@ def unfit_triggers(graph: Graph) -> Iterator[MillstreamError]:
             )
 
 
-def _row_wise_trigger(graph: Graph, dataset: Dataset) -> Trigger | None:
-    if isinstance(dataset, View):
-        return None
+def _row_wise_trigger(graph: Graph, dataset: Source | Table | Serve) -> Trigger | None:
     try:
         trigger = Trigger.parse(graph.trigger_of(dataset))
     except ValueError:

@@ -51,6 +51,11 @@ class Graph:
         return datasets
 
     @property
+    def queried(self) -> tuple[Source | Table | Serve, ...]:
+        """The datasets with a query of their own, in the order of declaration: all but views."""
+        return tuple(d for d in self.declared if not isinstance(d, View))
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, in the order of declaration."""
         return tuple(d for d in self.declared if isinstance(d, Source))
@@ -96,6 +101,11 @@ class Graph:
         """The datasets, each after all that it reads."""
         datasets = self.datasets
         return tuple(datasets[name] for name in self._sorter().static_order())
+
+    @property
+    def ordered_tables(self) -> tuple[Table, ...]:
+        """The tables, each after all that it reads."""
+        return tuple(d for d in self.ordered if isinstance(d, Table))
 
     @property
     def readers(self) -> Mapping[str, tuple[str, ...]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from millstream.model.dataset import Serve, Source, Table
 from millstream.model.objective import OBJECTIVES
 from millstream.observe.measure import lag_of
 from millstream.observe.objective import Breach, breaches
@@ -33,9 +32,8 @@ class ObjectiveWatch:
         self._history, self._run, self._met_for = history, run, met_for
         self._datasets = tuple(
             dataset
-            for dataset in graph.declared
-            if isinstance(dataset, Source | Table | Serve)
-            and any(getattr(dataset.options, objective) for objective in OBJECTIVES)
+            for dataset in graph.queried
+            if any(getattr(dataset.options, objective) for objective in OBJECTIVES)
         )
         self._open = self._open_ones() if self._datasets else set()
         self._met_since: dict[tuple[str, str], datetime] = {}

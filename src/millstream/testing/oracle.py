@@ -87,8 +87,8 @@ class Oracle:
 
     def _tables(self) -> tuple[Table, ...]:
         live = {source.name for source in self._graph.sources if source.live}
-        ordered = (d for d in self._graph.ordered if isinstance(d, Table))
-        return tuple(t for t in ordered if not live & self._graph.upstream(t.name))
+        tables = self._graph.ordered_tables
+        return tuple(t for t in tables if not live & self._graph.upstream(t.name))
 
     def _differences(self, table: Table) -> Iterator[Difference]:
         wanted, quarantine = self._wanted(table), self._home.quarantine(table.name)

@@ -92,8 +92,9 @@ def run_batch(graph: Graph, spark: SparkSession, home: Home, into: Home) -> tupl
     into.prepare(graph.app, sources=())
     with Lease.acquire(into) as lease:
         read = _LandedAndComputed(graph, spark, home, into)
-        tables = (dataset for dataset in graph.ordered if isinstance(dataset, Table))
-        return tuple(_compute(graph, table, read, into, lease.epoch) for table in tables)
+        return tuple(
+            _compute(graph, table, read, into, lease.epoch) for table in graph.ordered_tables
+        )
 
 
 def compare(

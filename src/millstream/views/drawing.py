@@ -1,4 +1,7 @@
-"""A graph drawn: as a tree of text, as Mermaid, as SVG in layers from left to right."""
+"""A graph drawn: as a tree of text, as Mermaid, as SVG in layers from left to right.
+
+Notebooks show the SVG: Mermaid needs JavaScript from a server, and an exported notebook has none.
+"""
 
 from __future__ import annotations
 
