@@ -11,7 +11,8 @@ import fastavro
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.avro import UUID_TEXT, decode, long, record, schemas, written
 
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
+from millstream.model.schema import Schema
 
 
 class Shape(NamedTuple):

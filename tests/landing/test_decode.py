@@ -17,8 +17,9 @@ from millstream.errors import SchemaError
 from millstream.landing.decode import NO_RECORD, Format, decoded_schema, decoder
 from millstream.landing.decode.column import UNFIT, ways
 from millstream.model.codec import CsvOptions
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
 from millstream.model.record import PLAIN, RecordOptions
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
+from millstream.model.schema import Schema
 
 Raw = bytes | str | None
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from millstream.landing.decode.column import UnfitError
 from millstream.landing.decode.time_column import TimeColumn
-from millstream.model.schema import Atom
+from millstream.model.data_type import Atom
 from millstream.model.time_format import format_fault
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

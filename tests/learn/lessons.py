@@ -25,7 +25,8 @@ from river import (
 from millstream.errors import Location
 from millstream.learn.learner import Recipe, default_metrics, task_of
 from millstream.learn.learning import STATE, Learning
-from millstream.model.schema import Field, Schema
+from millstream.model.data_type import Field
+from millstream.model.schema import Schema
 from millstream.model.state import KeyedState
 from millstream.operators.state.rows import KeyedRows
 

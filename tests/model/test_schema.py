@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 from pyspark.sql.types import StructType
 
 from millstream.errors import SchemaError
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
+from millstream.model.schema import Schema
 
 
 def refusal(text: str) -> SchemaError:

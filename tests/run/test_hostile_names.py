@@ -14,7 +14,8 @@ from tests.apps import run
 import millstream as ms
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
-from millstream.model.schema import Atom, Field, Schema, quoted_name
+from millstream.model.data_type import Atom, Field, quoted_name
+from millstream.model.schema import Schema
 from millstream.operators import dedup
 from millstream.operators.columns import quoted
 from millstream.sql import query

@@ -12,8 +12,8 @@ from pyspark.sql.types import TimestampType
 from millstream.check.tables import stored_inputs
 from millstream.errors import fault
 from millstream.lake.log import facts_of, is_table
+from millstream.model.data_type import quoted_name
 from millstream.model.duration import to_spark
-from millstream.model.schema import quoted_name
 from millstream.plan.queries import event_time_of
 from millstream.spark.nodes import held_back_by, watermarks_of
 

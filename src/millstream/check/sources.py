@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, SchemaError, closest, fault, listed
 from millstream.model.connector import Following, Placed, Receiving
+from millstream.model.data_type import type_ddl
 from millstream.model.duration import parse_duration
-from millstream.model.schema import RESERVED_PREFIX, Schema, type_ddl
+from millstream.model.schema import RESERVED_PREFIX, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

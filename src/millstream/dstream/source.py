@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.dstream.context import StreamingContext
 from millstream.lake.durable import sync_folder, sync_written
-from millstream.model.schema import Atom, Schema
+from millstream.model.data_type import Atom
+from millstream.model.schema import Schema
 from millstream.systems.record_source import ReceiverSource
 
 if TYPE_CHECKING:

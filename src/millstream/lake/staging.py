@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.parquet import WRITTEN, writer
-from millstream.model.schema import quoted_name
+from millstream.model.data_type import quoted_name
 from millstream.model.sketch import is_ordered
 from millstream.spark.arrow import map_in_arrow
 

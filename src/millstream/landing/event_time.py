@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.landing.decode.column import MICROS, arrow_type
-from millstream.model.schema import Atom, Struct
+from millstream.model.data_type import Atom, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column as SparkColumn, SparkSession
 
-    from millstream.model.schema import Schema, Type
+    from millstream.model.data_type import Type
+    from millstream.model.schema import Schema
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _CONVERT = "org.apache.spark.sql.classic.ExpressionUtils"

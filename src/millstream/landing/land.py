@@ -17,9 +17,10 @@ from millstream.landing.decode import BENT, BLANK, NO_RECORD, decoded_names, dec
 from millstream.landing.event_time import columns_read, in_arrow, in_spark
 from millstream.landing.idle import Idle, in_microseconds
 from millstream.landing.verdict import DAY, Moment, Rule, as_decoded, judge, numbered
+from millstream.model.data_type import Atom, Field
 from millstream.model.dataset import VERDICTS
 from millstream.model.duration import UNIX_EPOCH
-from millstream.model.schema import Atom, Field, Schema
+from millstream.model.schema import Schema
 from millstream.operators.columns import quoted
 from millstream.spark.arrow import map_in_arrow
 

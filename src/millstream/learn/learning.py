@@ -23,7 +23,7 @@ from millstream.learn.pickled import (
     read_model,
     repeatable,
 )
-from millstream.model.schema import Atom
+from millstream.model.data_type import Atom
 from millstream.operators.state.calls import UNTIMED_US, raised_row
 from millstream.operators.state.codec import StateCodec
 from millstream.operators.state.parts import TurnResult

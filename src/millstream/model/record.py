@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+from millstream.model.data_type import Atom, Decimal
 from millstream.model.line_pattern import LinePattern
-from millstream.model.schema import Atom, Decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.model.schema import Schema, type_ddl
+from millstream.model.data_type import type_ddl
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

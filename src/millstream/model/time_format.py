@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.model.schema import Atom, type_ddl
+from millstream.model.data_type import Atom, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from millstream.model.schema import Type
+    from millstream.model.data_type import Type
 
 TIMES = (Atom.TIMESTAMP, Atom.TIMESTAMP_NTZ, Atom.DATE)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, CalendarIntervalType, MapType, StructType, VariantType
 
-from millstream.model.schema import quoted_name
+from millstream.model.data_type import quoted_name
 from millstream.operators.fault import column_fault
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.model.schema import quoted_name
+from millstream.model.data_type import quoted_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

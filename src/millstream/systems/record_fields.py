@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
+from millstream.model.data_type import Atom, Decimal, Map, quoted_name, type_ddl
 from millstream.model.record import field_name, path_of
-from millstream.model.schema import Atom, Decimal, Map, quoted_name, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
+from millstream.model.data_type import Atom, Decimal, type_ddl
 from millstream.model.line_pattern import NAMED, LinePattern
-from millstream.model.schema import Atom, Decimal, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, fault, listed
 from millstream.model.codec import Codec
+from millstream.model.data_type import Atom, Field
 from millstream.model.record import PLAIN
-from millstream.model.schema import Atom, Field, Schema
+from millstream.model.schema import Schema
 from millstream.model.time_format import ISO
 from millstream.systems.memory.source import Memory
 

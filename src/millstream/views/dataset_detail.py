@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
 from millstream.lake.log import commits
+from millstream.model.data_type import type_ddl
 from millstream.model.dataset import Serve, Source, Table, View
-from millstream.model.schema import Schema, json_ddl, type_ddl
+from millstream.model.schema import Schema, json_ddl
 from millstream.views.graph import NodeView
 from millstream.views.json_text import AnswerView
 from millstream.views.status import StandingView

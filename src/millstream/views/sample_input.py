@@ -85,7 +85,7 @@ def _parquet(files: Sequence[Path], rows: int) -> pa.Table:
 def _avro(files: Sequence[Path], rows: int) -> Proposal:
     import pyarrow as pa
 
-    from millstream.model.schema import type_ddl
+    from millstream.model.data_type import type_ddl
     from millstream.systems.files.avro_container import columns_in, rows as rows_of
 
     schema = columns_in(files[0].read_bytes(), str(files[0]))

@@ -21,7 +21,7 @@ from millstream.model.avro.kind import (
     Union,
 )
 from millstream.model.avro.step import Build, Choose, Dict, List, Nothing, Read, Refuse, SkipValue
-from millstream.model.schema import Atom, Decimal, Type, type_ddl
+from millstream.model.data_type import Atom, Decimal, Type, type_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,14 +12,15 @@ from millstream.landing.decode.avro_code import compiled
 from millstream.landing.decode.avro_value import FaultError, row_type
 from millstream.landing.decode.column import arrow_type, attribute
 from millstream.model.avro import resolve
-from millstream.model.schema import schema_fault
+from millstream.model.ddl import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.landing.decode.column import Build
     from millstream.model.avro import AvroSchemas
-    from millstream.model.schema import Atom, Decimal, Schema
+    from millstream.model.data_type import Atom, Decimal
+    from millstream.model.schema import Schema
 
 _HEADER = 5
 """A byte that is zero and the id of a schema in four, the greatest first."""

@@ -13,7 +13,7 @@ import msgspec
 
 from millstream.landing.decode.column import attribute
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import MAX_PRECISION
+from millstream.model.data_type import MAX_PRECISION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ import msgspec
 from millstream.landing.decode.column import NUMBER, number
 from millstream.landing.decode.fault import expected, shown
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import Atom, Decimal, Field, Type, schema_fault, type_ddl
+from millstream.model.data_type import Atom, Decimal, Field, Type, type_ddl
+from millstream.model.ddl import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Struct, Type
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
 
 Column: TypeAlias = "pa.Array[Any]"
 Build: TypeAlias = Callable[[Sequence[Any]], Column]

@@ -6,7 +6,7 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
-from millstream.model.schema import schema_fault
+from millstream.model.ddl import schema_fault
 
 if TYPE_CHECKING:
     import _csv

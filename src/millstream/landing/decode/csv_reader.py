@@ -16,13 +16,14 @@ from millstream.landing.decode.fault import leaf_fault, shown
 from millstream.landing.decode.lenient import INTEGERS, bent_text
 from millstream.landing.decode.reader import MalformedError
 from millstream.model.codec import CsvOptions
-from millstream.model.schema import Atom
+from millstream.model.data_type import Atom
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from millstream.landing.decode.time_column import TimeColumn
-    from millstream.model.schema import Field, Schema
+    from millstream.model.data_type import Field
+    from millstream.model.schema import Schema
 
 _HINT = "; if fields contain newlines, set multiline=True"
 _FIXES = {

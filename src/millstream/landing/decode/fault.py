@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from millstream.landing.decode.column import UNFIT, number, ways
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Struct, Type, type_ddl
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type, type_ddl
 
 _GOT = {
     type(None): "null",

@@ -10,7 +10,7 @@ from millstream.landing.decode.column import UNFIT
 from millstream.landing.decode.json_fields import JsonField, read_fields
 from millstream.landing.decode.json_reader import any_decoder
 from millstream.landing.decode.lenient import bent
-from millstream.model.schema import Atom
+from millstream.model.data_type import Atom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

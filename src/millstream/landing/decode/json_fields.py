@@ -11,7 +11,8 @@ from millstream.landing.decode.column import attribute, text_leaf
 from millstream.landing.decode.fault import fault
 from millstream.landing.decode.json_reader import JsonReader, any_decoder, decoder_of, is_plain_name
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import Atom, Field, Schema, Struct
+from millstream.model.data_type import Atom, Field, Struct
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

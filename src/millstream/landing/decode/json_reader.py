@@ -15,22 +15,14 @@ import msgspec
 
 from millstream.landing.decode.column import attribute, number, text_leaf
 from millstream.landing.decode.fault import fault, shown
-from millstream.model.schema import (
-    Array,
-    Atom,
-    Decimal,
-    Field,
-    Map,
-    Schema,
-    Struct,
-    Type,
-    schema_fault,
-)
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
+from millstream.model.ddl import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from millstream.landing.decode.time_column import TimeColumn
+    from millstream.model.schema import Schema
 
 _ATOMS: dict[Atom, type] = {
     Atom.STRING: str,

@@ -6,10 +6,10 @@ from decimal import Decimal as Number
 from typing import TYPE_CHECKING, Any
 
 from millstream.landing.decode.column import number
-from millstream.model.schema import Atom, Decimal
+from millstream.model.data_type import Atom, Decimal
 
 if TYPE_CHECKING:
-    from millstream.model.schema import Type
+    from millstream.model.data_type import Type
 
 INTEGERS = (Atom.TINYINT, Atom.SMALLINT, Atom.INT, Atom.BIGINT)
 _REALS = (Atom.FLOAT, Atom.DOUBLE)

@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 
 from millstream.landing.decode.column import DAYS, MICROS, arrow_type
 from millstream.landing.decode.fault import shown
-from millstream.model.schema import type_ddl
+from millstream.model.data_type import type_ddl
 from millstream.spark.arguments import is_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from millstream.landing.decode.column import Column
-    from millstream.model.schema import Field, Schema
+    from millstream.model.data_type import Field
+    from millstream.model.schema import Schema
 
 REASON = "_reason"
 """The column in which a function says why a record is malformed."""

@@ -13,7 +13,8 @@ from millstream.landing.decode.csv_reader import CsvReader
 from millstream.landing.decode.line import BLANK, NO_RECORD, LineCount, line_numbers
 from millstream.landing.decode.part import RecordPart, is_blank, text_fault
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import Atom, Field, Schema
+from millstream.model.data_type import Atom, Field
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,15 +12,16 @@ from millstream.landing.decode.cell import cell_reader, cell_type
 from millstream.landing.decode.column import UnfitError, arrow_type, text_leaf
 from millstream.landing.decode.fault import leaf_fault, shown
 from millstream.landing.decode.reader import MalformedError
-from millstream.model.schema import Atom
+from millstream.model.data_type import Atom
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from millstream.landing.decode.column import Column
     from millstream.landing.decode.time_column import TimeColumn
+    from millstream.model.data_type import Field
     from millstream.model.line_pattern import LinePattern
-    from millstream.model.schema import Field, Schema
+    from millstream.model.schema import Schema
 
 _BEGUN = "millstream"
 """The group of what matches of a line."""

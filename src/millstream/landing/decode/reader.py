@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from millstream.landing.decode.column import text_leaf
-from millstream.model.schema import Atom, Schema, schema_fault
+from millstream.model.data_type import Atom
+from millstream.model.ddl import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from millstream.landing.decode.column import Build
-    from millstream.model.schema import Decimal
+    from millstream.model.data_type import Decimal
+    from millstream.model.schema import Schema
 
 REFUSALS = (msgspec.DecodeError, ValueError, TypeError, ArithmeticError, RecursionError)
 """What reading a record raises when it is malformed; anything else is a fault of ours."""

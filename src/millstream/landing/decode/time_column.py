@@ -14,16 +14,17 @@ import pyarrow.compute as pc
 
 from millstream.landing.decode.column import MICROS, NUMBER, UNFIT, UnfitError, arrow_type, ways
 from millstream.landing.decode.time_pattern import TimePattern
+from millstream.model.data_type import Atom
 from millstream.model.duration import UNIX_EPOCH
-from millstream.model.schema import Atom
 from millstream.model.time_format import EPOCHS, ISO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.landing.decode.column import Build
+    from millstream.model.data_type import Type
     from millstream.model.record import RecordOptions
-    from millstream.model.schema import Schema, Type
+    from millstream.model.schema import Schema
 
 _INTEGER = r"^-?[0-9]{1,18}$"
 _DAY_US = 86_400_000_000

@@ -16,9 +16,10 @@ from millstream.landing.proposal.column_type import common_type, typed
 from millstream.landing.proposal.csv_dialect import dialect_of
 from millstream.landing.proposal.proposal import Proposal, renamed
 from millstream.landing.proposal.times import event_time, written_times
+from millstream.model.data_type import type_ddl
 from millstream.model.line_pattern import NAMED, LinePattern
 from millstream.model.record import RecordOptions
-from millstream.model.schema import Schema, type_ddl
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

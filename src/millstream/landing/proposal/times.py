@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.landing.decode import read_times
 from millstream.landing.proposal.proposal import quoted
+from millstream.model.data_type import Atom
 from millstream.model.duration import to_text
-from millstream.model.schema import Atom
 from millstream.model.time_format import ISO
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from millstream.model.avro.kind import (
     Sequence,
     Union,
 )
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct, Type
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct, Type
+from millstream.model.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

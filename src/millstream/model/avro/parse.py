@@ -24,7 +24,7 @@ from millstream.model.avro.kind import (
     Sequence,
     Union,
 )
-from millstream.model.schema import MAX_PRECISION
+from millstream.model.data_type import MAX_PRECISION
 
 _LOGICAL = {
     "date": ("int",),

@@ -37,11 +37,12 @@ from millstream.model.avro.step import (
     Step,
     Wire,
 )
-from millstream.model.schema import Array, Atom, Decimal, Map, Schema, Struct, Type, type_ddl
+from millstream.model.data_type import Array, Atom, Decimal, Map, Struct, Type, type_ddl
 
 if TYPE_CHECKING:
     from millstream.model.avro.kind import AvroSchema, AvroType
-    from millstream.model.schema import Field
+    from millstream.model.data_type import Field
+    from millstream.model.schema import Schema
 
 _PROMOTIONS = {
     "int": ("int", "long", "float", "double"),

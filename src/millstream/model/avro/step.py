@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from millstream.model.avro.kind import AvroSchema, AvroType
-    from millstream.model.schema import Type
+    from millstream.model.data_type import Type
 
 Wire: TypeAlias = Literal[
     "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum"

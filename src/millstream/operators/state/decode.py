@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from millstream.model.schema import Array, Atom, Field, Map, Schema
+from millstream.model.data_type import Array, Atom, Field, Map
+from millstream.model.schema import Schema
 from millstream.operators.state.codec import JSON, MEMORY
 from millstream.operators.state.parts import HEAD, HEAD_AT, KEYS
 from millstream.operators.state.python_types import state_of, to_json_value

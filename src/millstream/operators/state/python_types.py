@@ -6,12 +6,15 @@ import decimal
 from datetime import date, datetime
 from functools import lru_cache
 from math import isfinite
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from millstream.model.schema import Array, Atom, Decimal, Map, Schema, Struct as StructKind, Type
+from millstream.model.data_type import Array, Atom, Decimal, Map, Struct as StructKind, Type
+
+if TYPE_CHECKING:
+    from millstream.model.schema import Schema
 
 _ATOMS: dict[Atom, Any] = {
     Atom.STRING: str,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from millstream.model.schema import Field
+    from millstream.model.data_type import Field
     from millstream.model.state import KeyedState
     from millstream.operators.state.parts import Keyed
     from millstream.operators.state.stateful import Stateful

@@ -17,14 +17,15 @@ from millstream.landing.decode.avro_value import FAULTS, row_type
 from millstream.landing.decode.column import arrow_fields, arrow_type, attribute, builder
 from millstream.model.avro import AvroTextError, columns_of, parse_avro, resolve
 from millstream.model.avro.step import Build, SkipValue
-from millstream.model.schema import Atom, Field, Schema
+from millstream.model.data_type import Atom, Field
+from millstream.model.schema import Schema
 from millstream.systems.files.failure import UnreadableFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from millstream.landing.decode.column import Column
-    from millstream.model.schema import Decimal
+    from millstream.model.data_type import Decimal
 
     Read = Callable[[bytes, int], tuple[Any, int]]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import fault
 from millstream.model.codec import Codec
-from millstream.model.schema import Array, Atom, Decimal, Field, Map, Schema, Struct
+from millstream.model.data_type import Array, Atom, Decimal, Field, Map, Struct
+from millstream.model.schema import Schema
 from millstream.systems.rate.source import begin_earlier, counted, counter, head_start_faults
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from millstream.errors import Location, MillstreamError
-    from millstream.model.schema import Type
+    from millstream.model.data_type import Type
 
 _SHARES = ("late", "duplicate", "malformed", "future")
 
