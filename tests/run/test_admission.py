@@ -218,6 +218,46 @@ def test_topics_and_folders_are_read_in_bounded_batches(
     assert sorted(rows_of_batches(tmp_path / "home", "folder")) == [1, 1, 1, 1, 20]
 
 
+def test_a_landing_reads_no_more_than_its_slowest_reader_takes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millstream.run.pace._LEAST_SHARE", 0)
+    files = ms.Files(str(tmp_path / "*.json"), schema="n INT")
+    app = app_of(files, batch="1 hour")
+    app.sql("clean", "SELECT n FROM readings", batch="1 hour")
+    app.sql("cleaner", "SELECT n FROM clean", batch="20 rows")
+    folder, home = tmp_path, tmp_path / "home"
+
+    def add(number: int) -> None:
+        path = folder / f"{number:03d}"
+        path.write_text("".join(f'{{"n": {n}}}\n' for n in range(10)))
+        path.rename(path.with_suffix(".json"))
+
+    # What a reader takes is known after its first batch, and goes one query up with each batch.
+    add(0)
+    parts = [range(1, 2), range(2, 3), range(3, 33)]
+
+    def add_next() -> None:
+        has_table = (home / "tables" / "cleaner").exists()
+        read = sum(rows_of_batches(home, "cleaner")) if has_table else 0
+        if read < 10 * len([*folder.glob("*.json")]):
+            return
+        if not parts:
+            running.ask_to_stop()
+            return
+        for number in parts.pop(0):
+            add(number)
+
+    running = app.open({"home": home})
+    running.serve(add_next)
+    running.raise_if_stopped_for_good()
+
+    landed = rows_of_batches(home, "readings")
+    assert landed[:3] == [10, 10, 10]
+    assert sum(landed) == 330
+    assert max(landed) == 20
+
+
 def test_a_limit_of_the_user_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     for n in range(5):
         (tmp_path / f"{n}.json").write_text(json.dumps({"n": n}) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from millstream.checkpoint import CheckpointLog
     from millstream.model.batch import BatchBound
     from millstream.model.connector import Connector
+    from millstream.run.pace import BatchCost
     from millstream.spark.admission import Limit, Unit
 
 _FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 128 << 20}
@@ -66,7 +67,8 @@ class Admission:
         log: CheckpointLog,
         *,
         cores: int,
-        received: Callable[[], int] | None = None,
+        is_received: bool = False,
+        taken: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Prepare it.
 
@@ -74,11 +76,16 @@ class Admission:
             bound: What a batch may take.
             log: The checkpoint of the query.
             cores: How many tasks run at once.
-            received: Returns how many records the last batch has read, if a receiver passes them
-                on: then the bound is that of the inbox.
+            is_received: Whether a receiver passes on what it reads: then the bound is that of the
+                inbox.
+            taken: Returns how many of the rows that it writes its readers take in a batch of
+                theirs; None if that is not known.
         """
-        self._bound, self._log, self._cores, self._received = bound, log, cores, received
+        self._bound, self._log, self._cores, self._is_received = bound, log, cores, is_received
+        self._taken = taken
         self._room = Room() if bound.rows is None else Room(bound.rows)
+        self._limits: dict[Path, int] = {}
+        """How many rows of each table the next batch may read."""
         self._first_limits: set[str] = set()
         self._paces: dict[int, Pace] = {}
         self._running: tuple[StreamingQuery, Admitted, dict[int, Unit]] | None = None
@@ -102,12 +109,14 @@ class Admission:
         self._first_limits.add(as_spark_writes("files", files))
         return files
 
-    def after(self, query: StreamingQuery, spark: SparkSession, batch: int, seconds: float) -> None:
+    def after(
+        self, query: StreamingQuery, spark: SparkSession, batch: int, cost: BatchCost
+    ) -> None:
         """Set how much the next batch may read; to be called at the end of each batch."""
         if not self._is_bounded:
             return
-        if self._received is not None:
-            self._make_room(self._received(), seconds)
+        if self._is_received:
+            self._make_room(cost)
             return
         admitted, ours = self._bounded_sources(query, spark)
         if not ours:
@@ -117,7 +126,7 @@ class Admission:
         limits: dict[int, Limit] = {}
         for number, unit in ours.items():
             read = _Read(batch, starts[number], ends[number])
-            limits[number] = self._limit(admitted, number, unit, read, seconds)
+            limits[number] = self._limit(admitted, number, unit, read, cost)
         admitted.set(limits)
         self._last = batch, ends
 
@@ -125,11 +134,15 @@ class Admission:
         """Return how many received records may wait for the next batch."""
         return self._room
 
-    def _make_room(self, records: int, seconds: float) -> None:
+    def takes(self, table: Path) -> int | None:
+        """Return how many rows of a table the next batch may read; None if nothing says so."""
+        return self._limits.get(table.resolve())
+
+    def _make_room(self, cost: BatchCost) -> None:
         if self._bound.target is not None:
             target_s, most = self._bound.target.total_seconds(), Room().records
-            pace = Pace(target_s, self._room.records, _LEAST_RECEIVED, most)
-            self._room = Room(pace.after(records, seconds).amount, seconds)
+            first = Pace(target_s, most, _LEAST_RECEIVED, most)
+            self._room = Room(self._paced(0, first, cost.read, cost), cost.seconds)
 
     @property
     def _is_bounded(self) -> bool:
@@ -139,23 +152,28 @@ class Admission:
         return self._bound.rows or _FIRST[unit] * self._cores
 
     def _limit(
-        self, admitted: Admitted, number: int, unit: Unit, read: _Read, seconds: float
+        self, admitted: Admitted, number: int, unit: Unit, read: _Read, cost: BatchCost
     ) -> Limit:
         if unit == "files":
             table = Path(admitted.table(number))
             end = _place(read.end)
-            most = self._paced(number, "rows", _rows(table, read, end), seconds)
+            most = self._next(number, "rows", _rows(table, read, end), cost)
+            self._limits[table.resolve()] = most
             return "files", ALL_FILES if end is None else self._files(table, end, most)
         amount = _records(read) if unit == "rows" else self._bytes(read.batch)
-        return unit, self._paced(number, unit, amount, seconds)
+        return unit, self._next(number, unit, amount, cost)
 
-    def _paced(self, number: int, unit: Unit, amount: int, seconds: float) -> int:
+    def _next(self, number: int, unit: Unit, amount: int, cost: BatchCost) -> int:
         """Return how much the next batch may read of a source, after one of this amount."""
         if self._bound.target is None:
             return self._first(unit)
         first = Pace(self._bound.target.total_seconds(), self._first(unit))
-        self._paces[number] = self._paces.get(number, first).after(amount, seconds)
-        return self._paces[number].amount
+        return self._paced(number, first, amount, cost)
+
+    def _paced(self, number: int, first: Pace, amount: int, cost: BatchCost) -> int:
+        pace = self._paces.get(number, first).after(amount, cost.seconds)
+        self._paces[number] = pace
+        return pace.for_readers(self._taken(), replace(cost, read=amount))
 
     def _files(self, table: Path, place: _Place, most_rows: int) -> int:
         begin, files = place.version, 0

@@ -100,6 +100,7 @@ class Opening:
         self.inboxes: dict[str, Inbox] = {}
         """Where what they pass on waits, while the app runs."""
         self._served: list[ServeSink] = []
+        self._admissions: list[Admission] = []
 
     def open(self, query: Query) -> StreamRun | RecomputeRun | ServeRun:
         """Reach what a query reads and writes, build and check its answer, and open its sink.
@@ -157,7 +158,7 @@ class Opening:
         self.landings[source.name] = sink
         options = replace(self._options(source.name, "append"), files=self._files(source, log))
         if isinstance(source.connector, Receiving):
-            admission = self._admission(source, log, lambda: sink.facts.counts.get("input", 0))
+            admission = self._admission(source, log, is_received=True)
             self.rooms[source.name] = admission.room
             options = replace(options, waiting=partial(self._waiting, source.name))
         else:
@@ -225,11 +226,20 @@ class Opening:
         self,
         dataset: Source | Table | Serve,
         log: CheckpointLog,
-        received: Callable[[], int] | None = None,
+        *,
+        is_received: bool = False,
     ) -> Admission:
         bound = BatchBound.parse(self._graph.batch_of(dataset))
-        cores = self._spark.sparkContext.defaultParallelism
-        return Admission(bound, log, cores=cores, received=received)
+        cores, taken = self._spark.sparkContext.defaultParallelism, partial(self._taken, dataset)
+        admission = Admission(bound, log, cores=cores, is_received=is_received, taken=taken)
+        self._admissions.append(admission)
+        return admission
+
+    def _taken(self, dataset: Source | Table | Serve) -> int | None:
+        """Return how many rows of a dataset its slowest reader takes in a batch, if one says so."""
+        table = self._home.table(dataset.name)
+        taken = (admission.takes(table) for admission in self._admissions)
+        return min((rows for rows in taken if rows is not None), default=None)
 
     @property
     def _stored(self) -> Snapshots:

@@ -11,6 +11,19 @@ _FULL = 0.8
 _GROWTH = 16
 _TELLING = 0.1
 """Of a batch that took less than this share of the target, most was the work of any batch."""
+_LEAST_SHARE = 0.1
+"""A batch may take this share of its target in any case, however slow its readers are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCost:
+    """What a batch has read and written, and how long it took."""
+
+    read: int
+    """Rows or bytes."""
+    written: int
+    """Rows."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,19 @@ class Pace:
             room = 1 + (1 - seconds / self.target_s) ** 2
             return self._with(min(fitting * max(room, 1), self.amount))
         return self
+
+    def for_readers(self, taken: int | None, batch: BatchCost) -> int:
+        """Return how much the next batch may read if its readers are not to miss their target.
+
+        Args:
+            taken: How many rows the readers take in a batch of theirs; None if nothing bounds them.
+            batch: The last one. The next writes as many rows for what it reads.
+        """
+        if taken is None or not (batch.written and batch.seconds):
+            return self.amount
+        fast_enough = batch.read / batch.seconds * self.target_s * _LEAST_SHARE
+        wanted = max(taken * batch.read / batch.written, fast_enough)
+        return max(int(min(wanted, self.amount)), self.least)
 
     def _with(self, amount: float) -> Pace:
         within = amount if self.most is None else min(amount, self.most)

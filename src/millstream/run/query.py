@@ -17,6 +17,7 @@ from millstream.crash import reach
 from millstream.errors import fault
 from millstream.lake.fence import Decision, PendingBatch, check_table, has_batch, on_retry
 from millstream.model.duration import to_spark
+from millstream.run.pace import BatchCost
 from millstream.serve.serve_sink import ServeSink
 from millstream.spark.nodes import answers_at_once
 from millstream.spark.watermark import dropped_rows, raise_watermark, without_empty_batches
@@ -353,7 +354,9 @@ class StreamRun:
 
     def _bound_next(self, batch: int, seconds: float) -> None:
         if (admission := self._options.admission) is not None:
-            admission.after(self._started_query, self._frame.sparkSession, batch, seconds)
+            facts = self._sink.facts
+            cost = BatchCost(facts.counts.get("input", 0), facts.rows, seconds)
+            admission.after(self._started_query, self._frame.sparkSession, batch, cost)
 
     @property
     def _started_query(self) -> StreamingQuery:
