@@ -10,10 +10,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from millstream.alert.deliver import Deliverer
-from millstream.alert.notice import Notice
 from millstream.errors import Location
 from millstream.lake.home import Home
 from millstream.model.dataset import Alert
+from millstream.model.notice import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from millstream.alert.notice import Notice
     from millstream.errors import MillstreamError
+    from millstream.model.notice import Notice
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from tests.alert.notices import NOTICE
 
 from millstream.alert.deliveries import FILE, Deliveries, Silence
-from millstream.alert.notice import Identity
+from millstream.alert.identity import Identity
 from millstream.alert.outbox import NewRows, Position
 from millstream.errors import OvertakenError
 

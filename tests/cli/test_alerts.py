@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.alert.deliveries import Deliveries
-from millstream.alert.notice import Identity
+from millstream.alert.identity import Identity
 from millstream.alert.outbox import NewRows, Position
 from millstream.lake.home import Home
 

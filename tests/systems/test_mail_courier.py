@@ -12,7 +12,7 @@ from tests.alert.notices import AT, NOTICE
 
 import millstream as ms
 from millstream.alert.destination import NotSentError
-from millstream.alert.notice import Notice
+from millstream.model.notice import Notice
 from millstream.systems.mail.courier import message_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from millstream.alert.deliveries import Deliveries
 from millstream.alert.destination import NotSentError, mark_of, pause_s
-from millstream.alert.notice import Identity
+from millstream.alert.identity import Identity
 from millstream.alert.objectives import OBJECTIVES, OBJECTIVES_KEY, objective_row
 from millstream.alert.outbox import NewRows, Outbox, Position
 from millstream.crash import reach

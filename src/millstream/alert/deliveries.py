@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.alert.destination import Known, names_of
-from millstream.alert.notice import Notice, matches_text
+from millstream.alert.identity import matches_text
 from millstream.alert.outbox import Position
 from millstream.errors import concealed
 from millstream.lake.fence import Claim, Fence, on_change, on_take, refuse_overtaken
+from millstream.model.notice import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from millstream.alert.notice import Identity, OutboxRow
+    from millstream.alert.identity import Identity, OutboxRow
     from millstream.alert.outbox import NewRows
 
 STATES = ("pending", "delivered", "dead", "silenced")

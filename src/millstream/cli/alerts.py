@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from millstream.alert.deliveries import STATES
-from millstream.alert.notice import worded
 from millstream.cli import text
 from millstream.cli.option import AppIfAny, HomeDir, Json, ProfileName, length_of_time
 from millstream.cli.usage import Commands
 from millstream.errors import fault
 from millstream.loading import find_deployed
+from millstream.model.notice import worded
 from millstream.views import alerts as view
 from millstream.views.json_text import to_json
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from millstream.errors import Location, MillstreamError
+    from millstream.model.notice import Notice
 
 
 class Courier(Protocol):
     """A connection to one destination, open for one driver."""
 
-    def send(self, notice: Any) -> None:
+    def send(self, notice: Notice) -> None:
         """Send a notice, or raise NotSentError."""
         ...
 

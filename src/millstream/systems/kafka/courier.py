@@ -11,7 +11,7 @@ from millstream.settings.secret import revealed
 from millstream.systems.kafka.topic import RecordFormat, Topic as Store
 
 if TYPE_CHECKING:
-    from millstream.alert.notice import Notice
+    from millstream.model.notice import Notice
     from millstream.systems.kafka.settings import Kafka
 
 _WITHIN_S = 30.0

@@ -10,7 +10,7 @@ from millstream.lake.durable import sync_folder, sync_written
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from millstream.alert.notice import Notice
+    from millstream.model.notice import Notice
 
 
 class LogCourier:

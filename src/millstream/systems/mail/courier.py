@@ -16,7 +16,7 @@ from millstream.settings.secret import revealed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from millstream.alert.notice import Notice
+    from millstream.model.notice import Notice
     from millstream.systems.mail.settings import Email
 from millstream.systems.mail.settings import SECURITIES
 

@@ -19,7 +19,7 @@ from millstream.settings.secret import revealed
 from millstream.systems.webhook.request import Poster
 
 if TYPE_CHECKING:
-    from millstream.alert.notice import Notice
+    from millstream.model.notice import Notice
     from millstream.systems.webhook.request import HttpResponse
     from millstream.systems.webhook.settings import Webhook
 from millstream.systems.webhook.settings import signing_key

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from tests.alert.notices import moment, row
 
 from millstream.alert.deliveries import Deliveries
-from millstream.alert.notice import Identity
+from millstream.alert.identity import Identity
 from millstream.alert.outbox import NewRows, Position
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Notices: what is sent about one row, and the key by which a receiver detects duplicates.
+"""Which rows are the same alert: the key by which a receiver detects duplicates.
 
 The key is made of the content of the row, not of when or in which batch it came: a replay, a
 recomputed home and a repeated delivery all send the same alert under the same key.
@@ -20,42 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ID_LENGTH = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """One alert, as it is sent to a destination."""
-
-    id: str
-    """The same whenever it is sent."""
-    app: str
-    alert: str
-    key: str
-    """What the alert is about, as JSON."""
-    event_time: str | None
-    row: str
-    """The row of the outbox, as JSON."""
-
-    @property
-    def body(self) -> bytes:
-        """All of it, as JSON."""
-        raw = msgspec.Raw
-        return msgspec.json.encode(
-            {
-                "id": self.id,
-                "app": self.app,
-                "alert": self.alert,
-                "key": raw(self.key.encode()),
-                "event_time": self.event_time,
-                "row": raw(self.row.encode()),
-            }
-        )
-
-    @property
-    def about(self) -> str:
-        """What it is about, in a few words."""
-        values = msgspec.json.decode(self.key).items()
-        return " ".join(f"{name}={worded(value)}" for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +75,6 @@ class Identity:
             hashlib.sha256(msgspec.json.encode(row, enc_hook=str, order="sorted")).hexdigest(),
             slot,
         )
-
-
-def worded(value: Any) -> str:
-    """Write a value of a key for people: a text as it is, anything else as JSON.
-
-    >>> worded("o1"), worded(True), worded(None)
-    ('o1', 'true', 'null')
-    """
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def matches_text(value: Any, text: str) -> bool:
