@@ -215,8 +215,8 @@ class Graph:
         )
 
 
-def _selectors(given: str | Iterable[str]) -> list[str]:
-    return (given if isinstance(given, str) else " ".join(given)).split()
+def _selectors(selectors: str | Iterable[str]) -> list[str]:
+    return (selectors if isinstance(selectors, str) else " ".join(selectors)).split()
 
 
 def _within(
