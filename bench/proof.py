@@ -20,7 +20,7 @@ import millstream as ms
 from millstream.lake.home import Home
 from millstream.spark.session import open_session, stop_session
 from millstream.testing import Script, assert_prefix_consistent
-from millstream.testing.quick import QUICK
+from millstream.testing.quick_settings import QUICK
 
 if TYPE_CHECKING:
     from typing import Literal

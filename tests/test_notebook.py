@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from millstream.testing.quick import SHORT_LIVED
+from millstream.testing.quick_settings import SHORT_LIVED
 
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "how-to" / "notebook.ipynb"
 

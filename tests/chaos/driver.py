@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.chaos.process import descendants, jvm_of, workers_of
 from tests.harness import HarnessError
 
-from millstream.testing.quick import SHORT_LIVED
+from millstream.testing.quick_settings import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

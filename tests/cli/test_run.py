@@ -18,7 +18,7 @@ import pytest
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.sql import query
-from millstream.testing.quick import SHORT_LIVED
+from millstream.testing.quick_settings import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

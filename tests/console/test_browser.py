@@ -28,9 +28,9 @@ from tests.console.browser import (
 from tests.console.fleet import commit_batch, unpack
 
 from millstream.alert.deliveries import Deliveries
+from millstream.lake.failed_queries import Trouble, record_troubles
 from millstream.lake.home import Home
 from millstream.lake.log import facts_of
-from millstream.lake.trouble import Trouble, record_troubles
 from millstream.observe.history import History
 from millstream.observe.history_writer import HistoryWriter
 from millstream.observe.record import BatchRecord, EventRecord

@@ -14,7 +14,7 @@ from millstream.errors import MillstreamError
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
 from millstream.repair.repair import repair
-from millstream.testing.exact import exact
+from millstream.testing.comparable import exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import millstream as ms
 from millstream.spark.session import open_session
-from millstream.testing.quick import QUICK
+from millstream.testing.quick_settings import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

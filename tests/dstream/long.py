@@ -26,7 +26,7 @@ from tests.dstream.program import written
 
 from millstream.crash import PROGRAM_POINTS
 from millstream.spark.session import open_session, stop_session
-from millstream.testing.quick import QUICK
+from millstream.testing.quick_settings import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

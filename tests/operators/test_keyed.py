@@ -10,9 +10,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from millstream.operators.dedup_within import Once
 from millstream.operators.joins.latest import Latest
 from millstream.operators.joins.until import Until
-from millstream.operators.once import Once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.old_home import example, send, unpack
 
+from millstream.lake.failed_queries import read_troubles
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
-from millstream.lake.trouble import read_troubles
 from millstream.trial.batch import compare, run_batch
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from millstream.errors import fault
 from millstream.spark import session as spark_session
 from millstream.spark.session import open_session
 from millstream.spark.training import exercise
-from millstream.testing.quick import SHORT_LIVED
+from millstream.testing.quick_settings import SHORT_LIVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

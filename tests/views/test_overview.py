@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.graphs import graph, source, table, view
 
+from millstream.lake.failed_queries import Trouble, record_troubles
 from millstream.lake.home import Home
 from millstream.lake.lease import Lease
-from millstream.lake.trouble import Trouble, record_troubles
 from millstream.observe.history import History
 from millstream.observe.history_writer import HistoryWriter
 from millstream.observe.record import BatchRecord, EventRecord, RunRecord

@@ -65,6 +65,6 @@ def dedup(
         return once_nearly(rows, names, error, remembers, at)
     if within is None:
         return rows.dropDuplicates(list(names))
-    from millstream.operators.once import once_within
+    from millstream.operators.dedup_within import once_within
 
     return once_within(rows, names, within, event_time, at)

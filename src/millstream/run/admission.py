@@ -17,7 +17,7 @@ from millstream.lake.backlog import backlog, rows_between, snapshot_backlog, sna
 from millstream.lake.log import commit_path
 from millstream.landing.inbox import Room
 from millstream.model.connector import BoundedReading
-from millstream.run.pace import Pace
+from millstream.run.batch_size import Pace
 from millstream.spark.admission import ALL_FILES, Admitted, as_spark_writes
 
 if TYPE_CHECKING:

@@ -30,13 +30,13 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.build_context import BuildOptions
 from millstream.run.admission import Admission
+from millstream.run.file_batches import ReadableFiles
 from millstream.run.idle import InputWatermark, machine_clock
 from millstream.run.query import StreamOptions, StreamRun
 from millstream.run.recompute import RecomputeRun
 from millstream.run.references import Renewal
 from millstream.run.serve import ServeRun
 from millstream.run.supervise import DEFAULT, Restart
-from millstream.run.unreadable import ReadableFiles
 from millstream.serve.changes import Changes
 from millstream.serve.serve_sink import ServeSink
 from millstream.upkeep.maintain import USUAL, UpkeepOptions

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from millstream.lake.staging import Staged
     from millstream.model.trigger import Trigger
     from millstream.run.admission import Admission
+    from millstream.run.file_batches import ReadableFiles
     from millstream.run.references import Renewal
-    from millstream.run.unreadable import ReadableFiles
 
 _COMMIT_LOGGED_WITHIN_S = 5.0
 _STARTED_WITHIN_S = 30.0

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from millstream.build.failure import explain, is_python_late
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import OvertakenError, fault, listed
+from millstream.lake.failed_queries import Trouble, record_troubles
 from millstream.lake.log import facts_of
-from millstream.lake.trouble import Trouble, record_troubles
 from millstream.landing.inbox import Inbox
 from millstream.model.connector import Receiving
 from millstream.model.dataset import Source
@@ -20,13 +20,13 @@ from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.run.alerts import Alerts
 from millstream.run.changed_files import ChangedFiles
+from millstream.run.file_batches import has_files_to_read_again
 from millstream.run.idle import IdleSources
 from millstream.run.opening import Opening
 from millstream.run.reception import Reception
 from millstream.run.references import is_outdated
 from millstream.run.slots import check_task_slots
 from millstream.run.supervise import Supervised
-from millstream.run.unreadable import has_files_to_read_again
 from millstream.spark.jobs import long_jobs
 from millstream.upkeep.maintain import BackgroundUpkeep, Upkeep
 

@@ -20,7 +20,7 @@ from millstream.landing.land import Landing
 from millstream.model.dataset import Source, Table
 from millstream.model.state import RAISED
 from millstream.operators.build_context import BuildOptions
-from millstream.testing.exact import exact
+from millstream.testing.comparable import exact
 from millstream.trial.batch import Settled, holds_back, is_open
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all tests, with the settings that apps run with, except slow ones."""
     from millstream.spark.session import open_session, stop_session
-    from millstream.testing.quick import QUICK
+    from millstream.testing.quick_settings import QUICK
 
     logs = tmp_path_factory.mktemp("logs")
     session = open_session("tests", master="local[2]", conf=QUICK, log_dir=logs)

@@ -23,7 +23,7 @@ from millstream.spark.clock import VirtualClock
 from millstream.testing.arrival import Arrivals
 from millstream.testing.frontier_check import frontier_faults
 from millstream.testing.oracle import Oracle, rows_of
-from millstream.testing.quick import QUICK, WITHOUT_CHECKSUMS
+from millstream.testing.quick_settings import QUICK, WITHOUT_CHECKSUMS
 from millstream.testing.standin import without_sinks
 from millstream.testing.transcript import Transcript
 from millstream.upkeep.maintain import Effort, Upkeep, UpkeepOptions

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from millstream.check.tables import stored_inputs
+from millstream.lake.failed_queries import read_troubles
 from millstream.lake.home import QUARANTINE
 from millstream.lake.lease import holder_of
-from millstream.lake.trouble import read_troubles
 from millstream.model.dataset import Serve, Source, Table
 from millstream.model.trigger import Trigger
 from millstream.observe.measure import Measure, failed_rows, measured
@@ -21,9 +21,9 @@ from millstream.views.progress import set_aside
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from millstream.lake.failed_queries import Trouble
     from millstream.lake.home import Home
     from millstream.lake.lease import Holder
-    from millstream.lake.trouble import Trouble
     from millstream.model.graph import Graph
     from millstream.observe.history import History
     from millstream.observe.record import EventRecord, RunRecord

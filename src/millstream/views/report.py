@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.errors import catalogue
-from millstream.lake.trouble import read_troubles
+from millstream.lake.failed_queries import read_troubles
 from millstream.views.json_text import FaultView
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from millstream.doctor import Diagnosis
     from millstream.errors import MillstreamError
     from millstream.errors.page import Page
+    from millstream.lake.failed_queries import Trouble
     from millstream.lake.home import Home
     from millstream.lake.ledger import Ledger, ServeEntry, SourceEntry, TableEntry
-    from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Alert, Serve
     from millstream.model.graph import Graph
     from millstream.repair.mend import Remedy

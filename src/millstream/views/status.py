@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import MillstreamError
+from millstream.lake.failed_queries import read_troubles
 from millstream.lake.frontier import moment
 from millstream.lake.home import QUARANTINE
 from millstream.lake.log import Facts, commits
-from millstream.lake.trouble import read_troubles
 from millstream.model.dataset import Serve, Source, View
 from millstream.observe.history import History
 from millstream.views.json_text import FaultView
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
     from datetime import datetime
 
+    from millstream.lake.failed_queries import Trouble
     from millstream.lake.home import Home
     from millstream.lake.lease import Holder
     from millstream.lake.log import Commit
-    from millstream.lake.trouble import Trouble
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
 

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from millstream.checkpoint import CheckpointLog
 from millstream.model.batch import BatchBound
 from millstream.run.admission import Admission
-from millstream.run.pace import BatchCost, Pace
+from millstream.run.batch_size import BatchCost, Pace
 
 TARGET_S = 10.0
 FIRST = 100_000
