@@ -221,7 +221,7 @@ def test_topics_and_folders_are_read_in_bounded_batches(
 def test_a_landing_reads_no_more_than_its_slowest_reader_takes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millstream.run.pace._LEAST_SHARE", 0)
+    monkeypatch.setattr("millstream.run.batch_size._LEAST_SHARE", 0)
     files = ms.Files(str(tmp_path / "*.json"), schema="n INT")
     app = app_of(files, batch="1 hour")
     app.sql("clean", "SELECT n FROM readings", batch="1 hour")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from millstream.learn.pickled import (
     repeatable,
 )
 from millstream.model.data_type import Atom
+from millstream.model.duration import UNIX_EPOCH
 from millstream.operators.state.calls import UNTIMED_US, raised_row
 from millstream.operators.state.codec import StateCodec
 from millstream.operators.state.parts import TurnResult
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 STATE = "model BINARY, measured BINARY, made_with STRING, learnt BIGINT, version_due BIGINT"
 """What a checkpoint keeps of a model."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SCORED, VERSION = "scored", "version"
 """The kinds of rows of a model's table."""
 
@@ -238,7 +238,7 @@ def version_text(us: int) -> str:
     >>> version_text(1_767_268_800_000_000)
     '2026-01-01T12:00:00Z'
     """
-    return f"{_EPOCH + timedelta(microseconds=us):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{UNIX_EPOCH + timedelta(microseconds=us):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _scored_row(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from millstream.checkpoint import CheckpointLog
     from millstream.model.batch import BatchBound
     from millstream.model.connector import Connector
-    from millstream.run.pace import BatchCost
+    from millstream.run.batch_size import BatchCost
     from millstream.spark.admission import Limit, Unit
 
 _FIRST: Mapping[Unit, int] = {"rows": 100_000, "bytes": 128 << 20}

@@ -17,7 +17,7 @@ from millstream.crash import reach
 from millstream.errors import fault
 from millstream.lake.fence import Decision, PendingBatch, check_table, has_batch, on_retry
 from millstream.model.duration import to_spark
-from millstream.run.pace import BatchCost
+from millstream.run.batch_size import BatchCost
 from millstream.serve.serve_sink import ServeSink
 from millstream.spark.nodes import answers_at_once
 from millstream.spark.watermark import dropped_rows, raise_watermark, without_empty_batches
