@@ -1,7 +1,8 @@
 """Pictures of the console while its app runs: every page, light and dark, and on a phone.
 
-`python -m tests.console.pictures FOLDER [MINUTES]` runs tests/resources/fleet.py for some minutes
-and writes them into a folder. Those in docs/images are made so.
+`python -m tests.console.pictures FOLDER MINUTES [KIND-PAGE…]` runs tests/resources/fleet.py for
+some minutes and writes them into a folder: all, or those that are named, such as `dark-overview`.
+Those in docs/images are made so.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tests.console.browser import chromium, go, page_of, running_console
+from tests.console.browser import RunningConsole, chromium, go, page_of, running_console
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from playwright.sync_api import Page
 
 APP = Path(__file__).parents[1] / "resources" / "fleet.py"
@@ -61,8 +64,8 @@ def draw(page: Page, name: str, path: str, folder: Path, kind: str) -> None:
     page.screenshot(path=folder / f"{name}-{kind}.png", full_page=True)
 
 
-def main(folder: Path, minutes: float) -> None:
-    """Run the app, and write every picture."""
+def main(folder: Path, minutes: float, chosen: Sequence[str]) -> None:
+    """Run the app, and write the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
@@ -75,21 +78,28 @@ def main(folder: Path, minutes: float) -> None:
                     time.sleep(1)
                 time.sleep(minutes * 60)
                 with running_console(place, "app.py", "--home", "home") as console:
-                    write(console, folder)
+                    write(console, folder, chosen)
             finally:
                 driver.terminate()
 
 
-def write(console: Any, folder: Path) -> None:
+def write(console: RunningConsole, folder: Path, chosen: Sequence[str]) -> None:
     with chromium() as browser:
         for kind, (width, height) in SIZES.items():
+            pages = {name: path for name, path in PAGES.items() if is_chosen(kind, name, chosen)}
+            if not pages:
+                continue
             theme: Any = "dark" if kind == "dark" else "light"
             with page_of(browser, console, theme=theme, width=width, height=height) as (page, _):
-                for name, path in PAGES.items():
+                for name, path in pages.items():
                     draw(page, name, path, folder, kind)
 
 
+def is_chosen(kind: str, name: str, chosen: Sequence[str]) -> bool:
+    return not chosen or f"{kind}-{name}" in chosen
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 3.0)
+    main(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3:])
     sys.stdout.flush()
     os._exit(0)

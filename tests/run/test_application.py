@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from millstream.lake.home import Home
 from millstream.lake.lease import Lease
 from millstream.lake.ledger import read_ledger
 from millstream.observe import Progress
+from millstream.observe.history import History
 from millstream.run.supervise import Restart
 from millstream.systems.memory.source import Memory
 from millstream.views.progress import look
@@ -138,6 +141,18 @@ def test_an_app_overtaken_in_the_background_says_so_when_it_is_stopped(
             app.stop()
 
     app.stop()
+
+
+def test_a_driver_that_takes_over_records_from_whom(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    home.prepare("fleet", sources=["readings"])
+    with Lease.acquire(home):
+        app = with_table(Memory(READING))
+        app.open({"home": tmp_path, "once": True, "takeover": True}).serve()
+
+    with History.read_only(home.history) as history:
+        [event] = [event for event in history.events() if event.kind == "taken_over"]
+    assert event.detail == f"from pid {os.getpid()}, {socket.gethostname()}"
 
 
 def raising(readings: DataFrame) -> DataFrame:

@@ -48,6 +48,7 @@ def backtest(  # noqa: PLR0913 - a command has the options it has
 ) -> None:
     """Compute one dataset over all landed rows. Shows the rows per period, and the last ones."""
     from millstream.cli.quiet import open_quiet_session
+    from millstream.cli.spark_progress import showing_progress
     from millstream.loading import load
     from millstream.trial.backtest import LandedHistory
     from millstream.views.backtest import BacktestView
@@ -58,7 +59,9 @@ def backtest(  # noqa: PLR0913 - a command has the options it has
     place = loaded.home(home)
     place.verify_in_use(loaded.name)
     spark = open_quiet_session(loaded.name, loaded.master(master), conf=loaded.bound.spark)
-    found = LandedHistory(loaded.graph, spark, place).backtest(dataset, rows=rows, by=by, per=per)
+    with showing_progress(spark, dataset):
+        history = LandedHistory(loaded.graph, spark, place)
+        found = history.backtest(dataset, rows=rows, by=by, per=per)
     view = BacktestView.of(loaded.name, dataset, found)
     print(to_json(view)) if json else show(view)
 

@@ -92,10 +92,12 @@ def _place(home: Home, into: Path | None, *, keep: bool) -> Iterator[Path]:
 
 def _computed(app: App, home: Home, into: Path, master: str, *, compare: bool) -> BatchView:
     from millstream.cli.quiet import open_quiet_session
+    from millstream.cli.spark_progress import showing_progress
     from millstream.trial import batch
 
     spark = open_quiet_session(app.name, master, conf=app.bound.spark, log_dir=home.logs)
     computed = Home.at(into)
-    tables = batch.run_batch(app.graph, spark, home, computed)
-    compared = batch.compare(app.graph, spark, home, computed) if compare else ()
+    with showing_progress(spark, "batch"):
+        tables = batch.run_batch(app.graph, spark, home, computed)
+        compared = batch.compare(app.graph, spark, home, computed) if compare else ()
     return BatchView(str(computed.path), tables, compared)

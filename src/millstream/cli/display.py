@@ -215,13 +215,14 @@ def under_way_line(view: DatasetView, under_way: UnderWayView) -> str:
         f"{datetime.now(UTC):%H:%M:%S}",
         f"{view.name:<20}",
         f"batch {view.batch + 1:>6}",
-        *_far(under_way),
+        *how_far(under_way),
         f"for {text.grouped(under_way.seconds)} s",
     )
     return "  ".join(cells)
 
 
-def _far(under_way: UnderWayView) -> Iterator[str]:
+def how_far(under_way: UnderWayView) -> Iterator[str]:
+    """Say how much of a batch that takes long is done."""
     yield f"{text.grouped(under_way.done)} of {text.counted(under_way.tasks, 'task')} done"
     if under_way.rows:
         yield f"{text.counted(under_way.rows, 'row')} read"
@@ -240,7 +241,7 @@ def condition(view: DatasetView) -> str:
     troubled = view.state in ("restarting", "failed", "stale")
     counts, scope = view.aside
     verdicts = text.verdicts(counts) + f" {scope}" * bool(counts)
-    busy = [*_behind(view), *(_far(view.under_way) if view.under_way else ())]
+    busy = [*_behind(view), *(how_far(view.under_way) if view.under_way else ())]
     if busy:
         verdicts = " · ".join((*busy, *[verdicts] * bool(counts)))
     return f"{view.state.upper()} · " * troubled + verdicts

@@ -4,6 +4,7 @@ import { clock, number, short } from "./format.js";
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COLORS = ["--accent", "--warnline", "--okline", "--badline", "--idle"];
+const ALONE_S = 30;
 const COLOR_OF = { late: "--warnline", future: "--warnline", malformed: "--badline", rejected: "--idle", quarantined: "--badline", ok: "--accent", written: "--accent" };
 
 // A set of charts with one cursor; dragging over any of them chooses a range of time.
@@ -37,7 +38,7 @@ export function charts(key, choose) {
     const grid = { stroke: style("--line"), width: 1 }, ink = style("--ink3");
     const options = {
       width: 320, height: 150, legend: { show: false }, cursor: { sync: { key: sync.key }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { x: { time: true, range: (_, first, last) => (last > first ? [first, last] : [last - ALONE_S, last + ALONE_S]) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [{ stroke: ink, grid: { show: false }, ticks: { show: false }, font: "11px system-ui", size: 30, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString("en-GB", times.at(-1) - times[0] < 1800 ? {} : { hour: "2-digit", minute: "2-digit" })), space: 90 },
         { stroke: ink, grid, ticks: { show: false }, font: "11px system-ui", size: 58, space: 32, values: (_, ticks) => ticks.map((tick) => unit(tick)) }],
       series: [{}, ...series.map((each, index) => ({ label: each.name, stroke: color(each, index), width: 1.6, points: { show: times.length < 3 }, spanGaps: true,
