@@ -31,7 +31,7 @@ _LEFT_OUT = ("build", "dist")
 _LONGEST_S = 300.0
 """How long tests may take; those that hang have noticed."""
 _ENOUGH = 0.95
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -123,13 +123,19 @@ def _noticed_by(fault: Fault, tree: Path, only: str = "") -> str:
             if isinstance(error, subprocess.TimeoutExpired):
                 return "a test that hangs"
             raise
-    failed = _FAILED.search(reported)
+    failed = first_failure(reported)
     if process.returncode == 0:
         return ""
-    if process.returncode != 1 or failed is None or "::" not in failed[1]:
+    if process.returncode != 1 or not failed:
         message = f"{fault.room}: {fault.what!r}: tests do not run:\n{reported}"
         raise HarnessError(message)
-    return failed[1]
+    return failed
+
+
+def first_failure(output: str) -> str:
+    """Return the first test that pytest's summary names; a log of a test is no summary."""
+    found = _FAILED.search(output)
+    return found[1] if found else ""
 
 
 def _say(text: str) -> None:

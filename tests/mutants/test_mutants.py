@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.harness import HarnessError
+from tests.mutants.__main__ import first_failure
 from tests.mutants.fault import SOURCE, Fault, read_faults
 from tests.mutants.report import Outcome, Report
 
@@ -70,3 +71,12 @@ def test_a_fault_that_no_test_noticed_is_listed_with_the_reason() -> None:
 
     assert report.unnoticed([fault]) == [fault]
     assert report.to_markdown([fault]).endswith("- lake: a stale epoch: why")
+
+
+def test_an_error_that_a_test_logs_is_no_test_that_failed() -> None:
+    logged = "ERROR    py4j.clientserver:clientserver.py:648 There was an exception"
+
+    assert first_failure(f"{logged}\nFAILED tests/a/test_b.py::test_c[x y] - CrashError") == (
+        "tests/a/test_b.py::test_c[x y]"
+    )
+    assert first_failure(f"{logged}\nERROR tests/a/test_b.py - ImportError") == ""
