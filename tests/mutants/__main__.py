@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[2]
 _LEFT_OUT = ("build", "dist")
-_LONGEST_S = 300.0
+_LONGEST_S = 900.0
 """How long tests may take; those that hang have noticed."""
 _ENOUGH = 0.95
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
