@@ -41,7 +41,7 @@ class Written:
                 return {"at": at.strftime("%d/%b/%Y:%H:%M:%S +0000")}
             case "expression":
                 return {"ms": int(at.timestamp() * 1000)}
-            case "general expression":
+            case "expression of a text" | "general expression":
                 return {"day": f"{at:%Y-%m-%d}", "clock": f"{at:%H:%M:%S.%f}"}
         return {"at": at.isoformat()}
 
@@ -52,9 +52,15 @@ WAYS = (
     Written("format", "at TIMESTAMP", formats="dd/MMM/yyyy:HH:mm:ss Z"),
     Written("expression", "ms BIGINT", "timestamp_millis(ms)"),
     Written(
-        "general expression",
+        "expression of a text",
         "day STRING, clock STRING",
         "to_timestamp(day || ' ' || clock)",
+        wanted=0.75,
+    ),
+    Written(
+        "general expression",
+        "day STRING, clock STRING",
+        "to_timestamp(concat_ws(' ', day, clock))",
         wanted=0.75,
     ),
 )

@@ -14,6 +14,7 @@ from millstream.app import App
 from millstream.build.checks import event_time_faults
 from millstream.lake.home import Home
 from millstream.lake.ledger import read_ledger
+from millstream.landing import land
 from millstream.landing.event_time import in_arrow, in_spark, within_years
 from millstream.model.schema import Schema
 from millstream.systems.memory.source import Memory
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -96,6 +97,52 @@ def test_an_event_time_is_computed_and_judged_when_a_row_lands(
     fresh = SampleBounds(rows=5, sample=5, fresh=True)
     shown = try_out(app.graph, "joined", spark, Home.at(tmp_path / "none"), fresh).shown
     assert [(row.id, row.at) for row in shown.collect()] == [(1, NOON.replace(tzinfo=None))]
+
+
+@pytest.mark.parametrize("rules", [{}, {"id is small": "id < 9"}], ids=["plain", "with rules"])
+def test_spark_computes_a_batch_only_if_a_text_is_of_no_usual_form(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: dict[str, str]
+) -> None:
+    asked = []
+
+    def counted(expression: str, right: Column) -> Column:
+        asked.append(expression)
+        return in_spark(expression, right)
+
+    monkeypatch.setattr(land, "in_spark", counted)
+    made, app = Memory("id INT, day STRING, clock STRING"), App("times")
+    text = "to_timestamp(day || ' ' || clock)"
+    app.source(name="logs", event_time={"at": text}, watermark="1 hour", expect=rules)(reader(made))
+
+    def land_rows(*clocks: str | None) -> list[tuple[Any, ...]]:
+        made.add(*({"id": 1, "day": "2026-05-01", "clock": clock} for clock in clocks), "x")
+        run(app, tmp_path)
+        assert all(entry.is_balanced for entry in read_ledger(Home.at(tmp_path)).sources)
+        return rows(tmp_path, "logs", "clock", "at", "_verdict")
+
+    usual = land_rows("12:00:00", "11:00:00", "10:59:59.999", None)
+    assert asked == []
+    after = land_rows("11:30:00", "9:1:2", "soon")
+    assert len(asked) == 1
+
+    def noon(hour: int, minute: int = 0, second: int = 0, micros: int = 0) -> datetime:
+        return NOON.replace(hour=hour, minute=minute, second=second, microsecond=micros)
+
+    first: list[tuple[Any, ...]] = [
+        (None, None, "malformed"),
+        (None, None, "malformed"),
+        ("10:59:59.999", noon(10, 59, 59, 999_000), "ok"),
+        ("11:00:00", noon(11), "ok"),
+        ("12:00:00", NOON, "ok"),
+    ]
+    second = [
+        (None, None, "malformed"),
+        ("11:30:00", noon(11, 30), "ok"),
+        ("9:1:2", noon(9, 1, 2), "late"),
+        ("soon", None, "malformed"),
+    ]
+    assert usual == sorted(first, key=str)
+    assert after == sorted([*first, *second], key=str)
 
 
 KINDS: dict[str, list[Any]] = {

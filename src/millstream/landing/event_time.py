@@ -27,8 +27,9 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _CONVERT = "org.apache.spark.sql.classic.ExpressionUtils"
 
 _MOMENT = arrow_type(Atom.TIMESTAMP)
-_PART = r"(?:`(?:[^`]|``)+`|[A-Za-z_]\w*)"
-_PATH = rf"(?P<path>{_PART}(?:\s*\.\s*{_PART})*)"
+PART = r"(?:`(?:[^`]|``)+`|[A-Za-z_]\w*)"
+"""A name in a path to a field."""
+_PATH = rf"(?P<path>{PART}(?:\s*\.\s*{PART})*)"
 _CALL = re.compile(rf"\s*(?P<name>[a-z_]+)\s*\(\s*{_PATH}\s*\)\s*", re.IGNORECASE | re.ASCII)
 _CAST = re.compile(rf"\s*cast\s*\(\s*{_PATH}\s+as\s+timestamp\s*\)\s*", re.IGNORECASE | re.ASCII)
 _FIELD = re.compile(rf"\s*{_PATH}\s*", re.ASCII)
@@ -48,7 +49,7 @@ def in_arrow(expression: str, schema: Schema) -> Callable[[pa.RecordBatch], Any]
     """Make the function that computes a simple expression for a batch; None if it is not simple."""
     for pattern in (_CALL, _CAST, _FIELD):
         if found := pattern.fullmatch(expression):
-            names, kind = _path(found["path"], schema)
+            names, kind = path_of(found["path"], schema)
             compute = _computation(found.groupdict().get("name"), kind) if kind else None
             if pattern is _FIELD and kind is not Atom.TIMESTAMP:
                 return None
@@ -82,6 +83,11 @@ def columns_read(expression: str, schema: Schema, spark: SparkSession) -> list[s
     return [name for name in schema.names if name in names]
 
 
+def is_legacy(spark: SparkSession) -> bool:
+    """Return whether Spark reads times by the rules that it had before version 3."""
+    return str(spark.conf.get("spark.sql.legacy.timeParserPolicy")).upper() == "LEGACY"
+
+
 def within_years(column: Any) -> Any:
     """Make null what lies in years that Spark, Delta and Python do not share."""
     return _moment(_bounded(_moment(column).cast(pa.int64()), *MICROS))
@@ -97,22 +103,28 @@ def _computation(name: str | None, kind: Type) -> Callable[[Any], Any] | None:
     return _moment if kind in _MOMENTS and name == "cast" else None
 
 
-def _of(names: Sequence[str], compute: Callable[[Any], Any]) -> Callable[[pa.RecordBatch], Any]:
+def column_at(names: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
+    """Make the function that takes the column, or field of a column, at a path."""
     first, *fields = names
 
-    def computed(batch: pa.RecordBatch) -> Any:
-        column: Any = batch.column(first)
-        return compute(pc.struct_field(column, fields) if fields else column)
+    def column(batch: pa.RecordBatch) -> Any:
+        found: Any = batch.column(first)
+        return pc.struct_field(found, fields) if fields else found
 
-    return computed
+    return column
 
 
-def _path(text: str, schema: Schema) -> tuple[Sequence[str], Type | None]:
+def _of(names: Sequence[str], compute: Callable[[Any], Any]) -> Callable[[pa.RecordBatch], Any]:
+    column = column_at(names)
+    return lambda batch: compute(column(batch))
+
+
+def path_of(text: str, schema: Schema) -> tuple[Sequence[str], Type | None]:
     """Return the names of a path and the type of what it leads to; None if that is nothing.
 
     Spark ignores case, too; such a path is left to it.
     """
-    names = [_plain(part) for part in re.findall(_PART, text)]
+    names = [_plain(part) for part in re.findall(PART, text)]
     kind: Type = Struct(schema.fields)
     for name in names:
         fields = kind.fields if isinstance(kind, Struct) else ()

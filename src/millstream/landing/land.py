@@ -13,10 +13,27 @@ from millstream.lake.files import count_rows
 from millstream.lake.frontier import NOTHING_YET, Publication, frontier_of, moment
 from millstream.lake.staging import Staged, digest_without_writing, observe, stage
 from millstream.landing.carried import CARRIED, pack, unpack
-from millstream.landing.decode import BENT, BLANK, NO_RECORD, decoded_names, decoded_schema, decoder
-from millstream.landing.event_time import columns_read, in_arrow, in_spark
+from millstream.landing.decode import (
+    BENT,
+    BLANK,
+    NO_RECORD,
+    decoded_names,
+    decoded_schema,
+    decoder,
+)
+from millstream.landing.event_time import columns_read, in_arrow, in_spark, is_legacy
 from millstream.landing.idle import Idle, in_microseconds
-from millstream.landing.verdict import DAY, Moment, Rule, as_decoded, judge, numbered
+from millstream.landing.text_time import TextTime
+from millstream.landing.verdict import (
+    DAY,
+    UNSURE,
+    Moment,
+    Rule,
+    as_decoded,
+    judge,
+    judge_texts,
+    numbered,
+)
 from millstream.model.data_type import Atom, Field
 from millstream.model.dataset import VERDICTS
 from millstream.model.duration import UNIX_EPOCH
@@ -30,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from millstream.lake.delta import FencedTable
     from millstream.lake.log import Facts
@@ -52,6 +69,8 @@ _DAY = Field(DAY, Atom.DATE)
 _JUDGED = ("_arrived_at", "_batch", "_verdict")
 _NOT_LANDED = (NO_RECORD, BLANK)
 _BROKEN = "_broken"
+_LEFT_TO_SPARK = 50
+"""Batches whose event times Spark computes, after one that had to be staged again."""
 _NOT_RIGHT = "a record is not as the schema says, and without batches nothing would count it"
 
 
@@ -202,10 +221,24 @@ class Landing:
 
     def judge(self, raw: DataFrame, moment: Moment) -> DataFrame:
         """Turn raw records into typed rows, each with its verdict."""
+        return self.judged(*self.prepared(raw, moment))
+
+    def judged(self, rows: DataFrame, work: Work) -> DataFrame:
+        """Judge rows by a function and by the rules."""
         judged = (mark for mark in _MARKS if mark.name in _JUDGED)
         marks = decoded_schema(self.schema, (*self._bent, *judged, *self._day))
-        rows, work = self.prepared(raw, moment)
         return self._reject(map_in_arrow(rows, work, marks))
+
+    def without_spark(self, spark: SparkSession, moment: Moment) -> Work | None:
+        """Make the function that decodes and judges, if the event time is read from a text.
+
+        The verdict of a row whose text has none of the usual forms is `UNSURE`.
+        """
+        text = TextTime.of(self.source.event_time_from or "", self.records)
+        if text is None or is_legacy(spark):
+            return None
+        decode, rule = self.decode(), Rule.of(self.source)
+        return lambda batches: judge_texts(decode(batches), rule, moment, text)
 
     def prepared(self, raw: DataFrame, moment: Moment) -> tuple[DataFrame, Work]:
         """Return rows, and the function that judges them; the rules are left to Spark.
@@ -293,6 +326,7 @@ class LandingSink:
     ) -> None:
         self._landing, self._table, self._staging = landing, table, staging
         self._planned_at, self._followed = planned_at, followed
+        self._left_to_spark = 0
         self.greatest_origin = ""
         """Of all records landed since this was opened, the greatest name of an origin."""
 
@@ -303,15 +337,8 @@ class LandingSink:
 
     def stage(self, raw: DataFrame, batch: int) -> Staged:
         """Parse, judge and write a batch; nothing of it is landed yet."""
-        counted, observation = observe(raw, {}, raw.columns)
-        partition_by = self._landing.partition_by
         now = Moment(batch, self._planned_at(batch) * 1000, self.bound)
-        if self._landing.source.expect.rules:
-            judged = self._landing.judge(counted, now)
-            staged = stage(judged, observation, self._staging, partition_by)
-        else:
-            rows, work = self._landing.prepared(counted, now)
-            staged = stage(rows, observation, self._staging, partition_by, work)
+        staged = self._stage_without_spark(raw, now) or self._stage(raw, now)
         if staged.seen["_rows"] != staged.rows:
             raise fault(
                 "LANDING_UNBALANCED",
@@ -321,6 +348,28 @@ class LandingSink:
                 landed=staged.rows,
             )
         return staged
+
+    def _stage_without_spark(self, raw: DataFrame, now: Moment) -> Staged | None:
+        """Stage a batch whose event times are certain in Arrow; return None if some are not."""
+        if self._left_to_spark:
+            self._left_to_spark -= 1
+            return None
+        work = self._landing.without_spark(raw.sparkSession, now)
+        staged = self._stage(raw, now, work) if work else None
+        if staged is None or not staged.only("_verdict", UNSURE):
+            return staged
+        self._left_to_spark = _LEFT_TO_SPARK
+        return None
+
+    def _stage(self, raw: DataFrame, now: Moment, work: Work | None = None) -> Staged:
+        """Write a batch, judged by a function that needs no Spark, if there is one."""
+        landing = self._landing
+        counted, observation = observe(raw, {}, raw.columns)
+        rows, judge = (counted, work) if work else landing.prepared(counted, now)
+        if landing.source.expect.rules:
+            judged = landing.judged(rows, judge)
+            return stage(judged, observation, self._staging, landing.partition_by)
+        return stage(rows, observation, self._staging, landing.partition_by, judge)
 
     def replay(self, raw: DataFrame) -> str:
         """Read a batch that is landed already, to check that it is the same."""

@@ -21,10 +21,13 @@ from millstream.model.dataset import VERDICTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from millstream.landing.text_time import TextTime
     from millstream.model.dataset import Source
 
 DAY = "_day"
 """The column of the day of the event time, of a source that is partitioned by it."""
+UNSURE = "unsure"
+"""The verdict of a row whose event time Spark must compute; such rows are never landed."""
 _MOMENT = pa.timestamp("us", tz="UTC")
 _US = 1_000_000
 
@@ -96,6 +99,19 @@ def judge(
         yield pa.RecordBatch.from_pydict(columns)
 
 
+def judge_texts(
+    batches: Iterator[pa.RecordBatch], rule: Rule, moment: Moment, text: TextTime
+) -> Iterator[pa.RecordBatch]:
+    """Judge rows by an event time that is read from a text; what is not certain is `UNSURE`."""
+    for batch in batches:
+        times, certain = text.compute(batch)
+        reasons: Any = batch.column("_reason")
+        is_unsure = pc.and_not(reasons.is_null(), certain)
+        place = batch.schema.get_field_index("_reason")
+        marked = batch.set_column(place, "_reason", pc.if_else(is_unsure, UNSURE, reasons))
+        yield from judge(iter((_with_time(marked, rule, times),)), rule, moment)
+
+
 def _day(times: Any, verdicts: Any) -> Any:
     """Return the days of right rows; other rows may be of any day, and have none."""
     is_right = pc.equal(verdicts, pa.scalar("ok", verdicts.type))
@@ -124,7 +140,7 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
     reasons: Any = batch.column("_reason")
     malformed = reasons.is_valid()
     verdict = pc.if_else(malformed, "malformed", "ok")
-    for mark in (NO_RECORD, BLANK):
+    for mark in (NO_RECORD, BLANK, UNSURE):
         verdict = pc.if_else(_is_true(pc.equal(reasons, pa.scalar(mark))), mark, verdict)
     if rule.event_time is None:
         return verdict, reasons
@@ -164,9 +180,14 @@ def _judge(batch: pa.RecordBatch, rule: Rule, arrived: int, bound: int | None) -
 def _timed(
     batch: pa.RecordBatch, rule: Rule, compute: Callable[[pa.RecordBatch], Any] | None
 ) -> pa.RecordBatch:
-    """Put the event time where it belongs: after the columns of the record."""
     assert rule.event_time is not None
     at = within_years(compute(batch) if compute else batch.column(rule.event_time))
+    return _with_time(batch, rule, at)
+
+
+def _with_time(batch: pa.RecordBatch, rule: Rule, at: Any) -> pa.RecordBatch:
+    """Put the event time where it belongs: after the columns of the record."""
+    assert rule.event_time is not None
     if rule.event_time in batch.schema.names:
         place = batch.schema.get_field_index(rule.event_time)
         return batch.set_column(place, rule.event_time, at)

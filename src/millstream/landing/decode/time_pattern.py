@@ -44,8 +44,7 @@ class TimePattern:
     def __init__(self, text: str) -> None:
         self._parts = parts_of(text)
         self._regex = re.compile(_regex(self._parts), re.IGNORECASE | re.ASCII)
-        widths = [_width(part) for part in self._parts]
-        self._widths = None if None in widths else [w for w in widths if w is not None]
+        self._widths = _widths(self._parts)
         # Texts without seconds come again and again.
         self._read = lru_cache(_KEPT)(self._read_text)
 
@@ -71,16 +70,25 @@ class TimePattern:
 
     def many(self, values: Sequence[Any]) -> tuple[Any, Any]:
         """Read texts; return microseconds, and whether each could be read this way."""
-        micros, right = np.zeros(len(values), np.int64), np.zeros(len(values), bool)
         try:
-            column = pa.array(values, pa.string())
+            return self.column(pa.array(values, pa.string()))
         except (pa.ArrowException, TypeError):
-            return micros, right
+            return np.zeros(len(values), np.int64), np.zeros(len(values), bool)
+
+    def column(self, column: Any) -> tuple[Any, Any]:
+        """Read a column of texts, as `many` does."""
+        micros, right = np.zeros(len(column), np.int64), np.zeros(len(column), bool)
         if self._widths is not None:
             rows, table = _of_width(column, sum(self._widths))
             found, fits = _read_table(table, self._parts, self._widths)
             micros[rows], right[rows] = found, fits
         return micros, right
+
+
+def width_of(pattern: str) -> int | None:
+    """Return how many bytes a text of a pattern has; None if that varies."""
+    widths = _widths(parts_of(pattern))
+    return None if widths is None else sum(widths)
 
 
 def _regex(parts: Sequence[Part]) -> str:
@@ -189,6 +197,11 @@ def _zone(name: str) -> ZoneInfo:
     if name not in known:
         raise ValueError(name)
     return ZoneInfo(known[name])
+
+
+def _widths(parts: Sequence[Part]) -> list[int] | None:
+    widths = [_width(part) for part in parts]
+    return None if None in widths else [width for width in widths if width is not None]
 
 
 def _width(part: Part) -> int | None:
