@@ -307,7 +307,7 @@ def test_a_batch_that_would_land_fewer_rows_than_it_read_lands_nothing(
         staged = stage(*arguments)
         return replace(staged, files=staged.files[1:])
 
-    monkeypatch.setattr("millstream.landing.land.stage", losing)
+    monkeypatch.setattr("millstream.landing.landing_sink.stage", losing)
     with raises("LANDING_UNBALANCED", match="read 2 rows and would land 0; nothing"):
         run(timed(source), tmp_path)
     monkeypatch.undo()

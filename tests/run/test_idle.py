@@ -17,7 +17,8 @@ from millstream.lake.delta import FencedTable
 from millstream.lake.frontier import moment
 from millstream.lake.home import Home
 from millstream.lake.log import Facts, commits
-from millstream.landing.land import Landing, LandingSink
+from millstream.landing.land import Landing
+from millstream.landing.landing_sink import LandingSink
 from millstream.model.dataset import EventTime
 from millstream.model.schema import Schema
 from millstream.model.trigger import Trigger

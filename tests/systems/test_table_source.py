@@ -14,7 +14,8 @@ from millstream.lake.delta import FencedTable
 from millstream.lake.home import Home
 from millstream.lake.log import Facts, commits, facts_of
 from millstream.lake.staging import Staged
-from millstream.landing.land import Landing, LandingSink
+from millstream.landing.land import Landing
+from millstream.landing.landing_sink import LandingSink
 from millstream.model.connector import Followed
 from millstream.model.schema import Schema
 from millstream.testing import Script

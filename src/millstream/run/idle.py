@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from millstream.build.event_time import Orders
     from millstream.lake.home import Home
-    from millstream.landing.land import LandingSink
+    from millstream.landing.landing_sink import LandingSink
     from millstream.model.dataset import EventTime, Source
     from millstream.model.graph import Graph
     from millstream.model.trigger import Trigger

@@ -21,7 +21,8 @@ from millstream.lake.enforce import open_table
 from millstream.lake.frontier import nothing_known
 from millstream.lake.table import open_table_sink
 from millstream.lake.unreadable import UnreadableFiles
-from millstream.landing.land import Landing, LandingSink
+from millstream.landing.land import Landing
+from millstream.landing.landing_sink import LandingSink
 from millstream.model.batch import BatchBound
 from millstream.model.connector import Beginning, FileReading, Receiving, Registering, TableReading
 from millstream.model.dataset import Serve, Source
