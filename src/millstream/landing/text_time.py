@@ -54,7 +54,7 @@ class TextTime:
     def of(expression: str, schema: Schema) -> TextTime | None:
         """Read an expression; None if it is of another kind."""
         try:
-            return _Parser(expression, schema).time()
+            return _TextParser(expression, schema).time()
         except _OtherError:
             return None
 
@@ -87,7 +87,7 @@ class TextTime:
             yield from _cast_patterns(width)
 
 
-class _Parser:
+class _TextParser:
     """Reads an expression, token by token."""
 
     def __init__(self, expression: str, schema: Schema) -> None:
