@@ -228,9 +228,10 @@ def test_map_with_state_is_as_update_state_by_key_and_times_out(spark: SparkSess
         steps.run(6)
 
     assert emitted[0] == [("ann", 1), ("ann", 4), ("bob", 2)]
-    assert emitted[1:] == [[], [("eve", "gone")], [("ann", "gone")], [("eve", 1)], []]
+    assert emitted[1:] == [[], [], [("ann", "gone"), ("eve", "gone")], [("eve", 1)], []]
     assert states[0] == {"ann": 4, "bob": 2, "eve": 5}
-    assert states[1:] == [{"ann": 4, "eve": 5}, {"ann": 4}, {}, {"eve": 1}, {"eve": 1}]
+    assert states[1:4] == [{"ann": 4, "eve": 5}, {"ann": 4, "eve": 5}, {}]
+    assert states[4:] == [{"eve": 1}, {"eve": 1}]
 
 
 def test_a_function_of_map_with_state_may_take_the_time(spark: SparkSession) -> None:
@@ -287,3 +288,24 @@ def test_many_files_of_any_name_are_one_batch(spark: SparkSession, tmp_path: Pat
         steps.run()
 
     assert seen == [(sorted(names), spark.sparkContext.defaultParallelism)]
+
+
+@pytest.mark.parametrize("folder", ["hdfs://host/counts", "s3a://bucket/counts", "hdfs:/counts"])
+def test_a_checkpoint_directory_is_on_this_machine(folder: str, spark: SparkSession) -> None:
+    ssc = context(spark)
+
+    with pytest.raises(MillstreamError) as refused:
+        ssc.checkpoint(folder)
+
+    assert refused.value.code == "HOME_UNUSABLE"
+
+
+def test_a_checkpoint_directory_may_be_a_local_address(spark: SparkSession, tmp_path: Path) -> None:
+    ssc = context(spark)
+    ssc.checkpoint(f"file://{tmp_path}/counts")
+    ssc.queueStream([[1]]).foreachRDD(lambda rdd: None)
+
+    with Steps(ssc) as steps:
+        steps.run()
+
+    assert (tmp_path / "counts/dstream").is_dir()

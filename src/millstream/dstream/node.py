@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -27,7 +28,7 @@ _INCREMENTAL_FROM = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class Node(ABC):
     """One DStream."""
 
     parents: tuple[Node, ...]
@@ -36,9 +37,9 @@ class Node:
     at: Location
     """Where the user called for it."""
 
+    @abstractmethod
     def compute(self, batches: Computation, ms: int) -> RDD[Any] | None:
         """Make the RDD of a batch; None if there is none."""
-        raise NotImplementedError
 
     def parent_kept_ms(self, kept_ms: int) -> int:
         """How long RDDs of parents are kept if those of this node are kept so long."""
@@ -102,9 +103,9 @@ class StateNode(Node):
     buckets: int
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """What the home records of it."""
-        raise NotImplementedError
 
     def compute(self, batches: Computation, ms: int) -> RDD[Any] | None:
         """Read the state at the end of a batch."""
@@ -121,9 +122,9 @@ class StateNode(Node):
             batches.rdd(self, previous_ms)
         return self.advance(batches, ms)
 
+    @abstractmethod
     def advance(self, batches: Computation, ms: int) -> Version | None:
         """Write the version of a batch; None if the state does not begin yet."""
-        raise NotImplementedError
 
     def parent_kept_ms(self, kept_ms: int) -> int:  # noqa: ARG002
         """One step: older versions are read, not computed again."""
@@ -176,9 +177,9 @@ class MapStateNode(StateNode):
         state = batches.state(self.number)
         is_first = state.before(ms) is None
         if is_first and (first := self.spec.initial_pairs(batches.context)) is not None:
-            zero_ms = batches.zero_ms
-            timed = first.mapValues(lambda value: (value, zero_ms))
-            state.start_with(zero_ms, self.buckets, timed)
+            # As in Spark, it is as old as the first batch.
+            timed = first.mapValues(lambda value: (value, ms))
+            state.start_with(batches.zero_ms, self.buckets, timed)
         rows = batches.rdd(self.parents[0], ms)
         spec = self.spec
         mapping = StateMapping(spec.called, batch_time(ms), ms, spec.timeout_ms)
@@ -235,8 +236,10 @@ class ReducedWindowNode(StateNode):
         begin_ms, previous_ms = ms - self.window_ms, last.ms
         left = batches.between(parent, previous_ms - self.window_ms, min(begin_ms, previous_ms))
         entered = batches.between(parent, max(begin_ms, previous_ms), ms)
-        marked = [rdd.mapValues(lambda value: (False, value)) for rdd in left]
-        marked += [rdd.mapValues(lambda value: (True, value)) for rdd in entered]
+        marked = [
+            batches.union(left).mapValues(lambda value: (False, value)),
+            batches.union(entered).mapValues(lambda value: (True, value)),
+        ]
         slide = partial(_slide, self.function, self.inverse, self.keep)
         return state.write(ms, self.buckets, batches.union(marked), slide)
 
