@@ -77,6 +77,7 @@ def test_faults_have_one_shape_in_json(millstream: Callable[..., Outcome]) -> No
         "views": 1,
         "tables": 3,
         "models": 0,
+        "streams": 0,
         "alerts": 0,
         "serves": 0,
     }

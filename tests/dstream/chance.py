@@ -405,6 +405,10 @@ class RandomProgram:
     def body(self, ssc: Any, streams: Any, collect: Collect) -> None:
         """The program, for an engine."""
         ssc.checkpoint(collect.checkpoint)
+        self.declare(ssc, streams, collect)
+
+    def declare(self, ssc: Any, streams: Any, collect: Callable[[str, Any], None]) -> None:
+        """The operations, and what is made of the streams that are outputs."""
         stream, second = streams
         slide = 1
         for name, step in zip(self.names, self.steps, strict=True):

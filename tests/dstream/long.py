@@ -16,25 +16,28 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 from tests.dstream.chance import random_programs
 from tests.dstream.ours import run_ours
-from tests.dstream.program import written
+from tests.dstream.together import Together
 
 from millstream.crash import PROGRAM_POINTS
 from millstream.spark.session import open_session, stop_session
 from millstream.testing.quick_settings import QUICK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from hypothesis import strategies as st
     from pyspark import SparkContext
     from tests.dstream.chance import RandomProgram
     from tests.dstream.program import Outputs
+
+AT_ONCE = 20
+"""Programs in one context; then a batch of one of them takes less than a job of its own."""
 
 
 @dataclass
@@ -42,15 +45,18 @@ class Compared:
     """How much was compared, and equal."""
 
     programs: int = 0
+    deaths: int = 0
+    """Of drivers, each with all programs that ran at once."""
     batches: int = 0
     elements: int = 0
     seconds: float = 0
     operations: Counter[str] = field(default_factory=Counter)
 
-    def add(self, program: RandomProgram, answers: Outputs) -> None:
+    def add(self, program: RandomProgram) -> None:
         """Count a program whose answers were equal."""
         self.programs += 1
         self.batches += program.count
+        answers = program.answers()
         self.elements += sum(len(e) for batches in answers.values() for _, e in batches)
         self.operations.update(step.operation for step in program.steps)
 
@@ -58,6 +64,7 @@ class Compared:
         """What is written of it."""
         return {
             "programs": self.programs,
+            "deaths of a driver": self.deaths,
             "batches": self.batches,
             "elements": self.elements,
             "seconds": round(self.seconds, 1),
@@ -65,36 +72,46 @@ class Compared:
         }
 
 
-def compare(
-    run: Callable[[RandomProgram], Outputs],
+def compare(  # noqa: PLR0913 - what is compared, and how much of it
+    run: Callable[[Together], Outputs],
     programs: st.SearchStrategy[RandomProgram],
     count: int,
     number: int,
+    *,
+    at_once: int = 1,
+    points: Sequence[str] = (),
     seconds: float = math.inf,
+    note: Callable[[Compared], None] = lambda _: None,
 ) -> Compared:
-    """Compare so many programs; the first that differs is made as small as it can be."""
+    """Compare so many programs, some at once; those that differ are given.
+
+    What is equal so far is noted all the time: a run that is cut short counts as far as it came.
+    """
     compared, began = Compared(), time.monotonic()
 
     @seed(number)
     @settings(
-        max_examples=count,
+        max_examples=-(-count // at_once),
         database=None,
         deadline=None,
         derandomize=False,
+        phases=[Phase.generate],
         suppress_health_check=[*HealthCheck],
     )
-    @given(programs)
-    def equal(program: RandomProgram) -> None:
+    @given(st.lists(programs, min_size=at_once, max_size=at_once), st.integers(0, 2**62))
+    def equal(several: list[RandomProgram], dice: int) -> None:
         if time.monotonic() - began > seconds:
             return
-        wanted = program.answers()
-        assert written(run(program)) == written(wanted), program
-        compared.add(program, wanted)
-        if not compared.programs % 20:
-            _tell(f"{compared.programs} programs, {time.monotonic() - began:.0f} s")
+        together = Together.of(several, points, Random(dice))
+        assert not together.differences(run(together)), together
+        for program in several:
+            compared.add(program)
+        compared.deaths += len(together.crashes)
+        compared.seconds = time.monotonic() - began
+        note(compared)
+        _tell(f"{compared.programs} programs, {time.monotonic() - began:.0f} s")
 
     equal()
-    compared.seconds = time.monotonic() - began
     return compared
 
 
@@ -105,17 +122,30 @@ def compare_spark(programs: int, number: int, seconds: float = math.inf) -> Comp
     with spark_context() as sc:
         run = partial(run_spark, sc)
         strategy = random_programs(ours=False)
-        return compare(lambda p: run(p.body, p.queues), strategy, programs, number, seconds)
+        return compare(lambda p: run(p.body, p.queues), strategy, programs, number, seconds=seconds)
 
 
-def compare_ours(
-    sc: SparkContext, programs: int, number: int, *, crashing: bool, seconds: float = math.inf
+def compare_ours(  # noqa: PLR0913 - what is compared, and how much of it
+    sc: SparkContext,
+    programs: int,
+    number: int,
+    *,
+    crashing: bool,
+    at_once: int = AT_ONCE,
+    seconds: float = math.inf,
+    note: Callable[[Compared], None] = lambda _: None,
 ) -> Compared:
     """Compare ours with the rules; drivers may die in every program."""
-    strategy = random_programs(tuple(PROGRAM_POINTS) if crashing else ())
     run = partial(run_ours, sc)
     return compare(
-        lambda p: run(p.body, p.queues, crashes=p.crashes), strategy, programs, number, seconds
+        lambda p: run(p.body, p.queues, crashes=p.crashes),
+        random_programs(),
+        programs,
+        number,
+        at_once=at_once,
+        points=tuple(PROGRAM_POINTS) if crashing else (),
+        seconds=seconds,
+        note=note,
     )
 
 
@@ -133,29 +163,29 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="the results are added to this file")
     given = parser.parse_args()
-    found: dict[str, Compared] = {}
+
+    def note(name: str, compared: Compared) -> None:
+        if given.json:
+            before = json.loads(given.json.read_text()) if given.json.exists() else {}
+            found = before | {f"{name}, seed {given.seed}": compared.to_dict()}
+            given.json.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+
     if given.spark:
-        found["pyspark.streaming"] = compare_spark(given.spark, given.seed, given.seconds)
-    else:
-        with TemporaryDirectory() as logs:
-            conf, master = QUICK, "local[2]"
-            spark = open_session("dstreams", master=master, conf=conf, log_dir=Path(logs))
-            for name, programs in (("ours", given.programs), ("ours, killed", given.crashed)):
-                if programs:
-                    found[name] = compare_ours(
-                        spark.sparkContext,
-                        programs,
-                        given.seed,
-                        crashing=name != "ours",
-                        seconds=given.seconds,
-                    )
-            stop_session(spark)
-    results = {f"{name}, seed {given.seed}": each.to_dict() for name, each in found.items()}
-    if given.json:
-        before = json.loads(given.json.read_text()) if given.json.exists() else {}
-        text = json.dumps(before | results, indent=2, sort_keys=True)
-        given.json.write_text(text + "\n")
-    _tell(json.dumps(results, indent=2))
+        note("pyspark.streaming", compare_spark(given.spark, given.seed, given.seconds))
+        return
+    with TemporaryDirectory() as logs:
+        spark = open_session("dstreams", master="local[1]", conf=QUICK, log_dir=Path(logs))
+        for name, programs in (("ours", given.programs), ("ours, killed", given.crashed)):
+            if programs:
+                compare_ours(
+                    spark.sparkContext,
+                    programs,
+                    given.seed,
+                    crashing=name != "ours",
+                    seconds=given.seconds,
+                    note=partial(note, name),
+                )
+        stop_session(spark)
 
 
 def _tell(line: str) -> None:

@@ -114,6 +114,9 @@ def test_what_is_recorded_is_what_pyspark_gives() -> None:
 def test_random_programs_follow_the_rules(spark: SparkSession) -> None:
     sc = spark.sparkContext
 
-    compared = [compare_ours(sc, 3, 1, crashing=False), compare_ours(sc, 2, 1, crashing=True)]
+    compared = [
+        compare_ours(sc, 8, 1, crashing=False, at_once=8),
+        compare_ours(sc, 4, 1, crashing=True, at_once=4),
+    ]
 
-    assert sum(each.programs for each in compared) >= 5
+    assert sum(each.programs for each in compared) >= 12

@@ -18,13 +18,15 @@ from millstream.declare.dataset import described
 from millstream.declare.notebook import place_of
 from millstream.declare.sql_function import SqlFunction
 from millstream.errors import Location, MillstreamError, fault, relative
-from millstream.model.dataset import Model, Source, View
+from millstream.model.dataset import FunctionalStream, Model, Source, View
 from millstream.operators.build_context import BuildContext, BuildNotes, BuildOptions, calling
+from millstream.plan.queries import event_time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import FrameType
 
+    from millstream.dstream.grid import TimedRows
     from millstream.model.dataset import Serve, Table
     from millstream.model.graph import Graph
     from millstream.model.state import Kept
@@ -97,21 +99,13 @@ def _answer(
 ) -> DataFrame:
     dataset = graph.datasets[name]
     assert not isinstance(dataset, Source)
-    inputs: list[DataFrame] = []
-    models: dict[str, tuple[Model, DataFrame]] = {}
-    for reads in dataset.reads:
-        match graph.datasets[reads]:
-            case View():
-                inputs.append(_answer(graph, reads, read, options, notes))
-            case Model() as model:
-                table = read(reads)
-                models[reads] = (model, table)
-                inputs.append(_scored_rows(reads, table))
-            case _:
-                inputs.append(read(reads))
+    inputs, models = _inputs(graph, name, read, options, notes)
     try:
         with calling(BuildContext(inputs, options, notes, models)):
-            frame = dataset.build(*inputs)
+            if isinstance(dataset, FunctionalStream):
+                frame = _of_batches(graph, dataset, inputs, options)
+            else:
+                frame = dataset.build(*inputs)
             if isinstance(dataset, Model) and isinstance(frame, DataFrame):
                 frame = _learnt(dataset, frame)
     except MillstreamError:
@@ -124,6 +118,60 @@ def _answer(
     if not isinstance(frame, DataFrame):
         raise fault("NOT_A_DATAFRAME", at=dataset.at, dataset=name, got=described(frame))
     return frame
+
+
+def _inputs(
+    graph: Graph, name: str, read: Read, options: BuildOptions, notes: BuildNotes
+) -> tuple[list[DataFrame], dict[str, tuple[Model, DataFrame]]]:
+    """Return what a dataset's function is called with, and the models among it."""
+    inputs: list[DataFrame] = []
+    models: dict[str, tuple[Model, DataFrame]] = {}
+    for reads in graph.datasets[name].reads:
+        match graph.datasets[reads]:
+            case View():
+                inputs.append(_answer(graph, reads, read, options, notes))
+            case Model() as model:
+                table = read(reads)
+                models[reads] = (model, table)
+                inputs.append(_scored_rows(reads, table))
+            case _:
+                inputs.append(read(reads))
+    return inputs, models
+
+
+def timed_inputs(graph: Graph, stream: FunctionalStream, read: Read) -> tuple[TimedRows, ...]:
+    """Return the rows that a functional stream reads, each with its event time.
+
+    Raises:
+        STREAM_TIME: The event time of an input is not known.
+    """
+    inputs, _ = _inputs(graph, stream.name, read, DEFAULT, BuildNotes())
+    return _timed(graph, stream, inputs)
+
+
+def _timed(
+    graph: Graph, stream: FunctionalStream, inputs: Sequence[DataFrame]
+) -> tuple[TimedRows, ...]:
+    # Slow to import, and few apps have such programs.
+    from millstream.dstream.grid import TimedRows
+
+    found = []
+    for name, frame in zip(stream.reads, inputs, strict=True):
+        known = event_time_of(graph, name)
+        if known is None or known.column not in frame.columns:
+            why = "has no event time" if known is None else f"has no column {known.column!r}"
+            raise fault("STREAM_TIME", at=stream.at, stream=stream.name, reads=name, why=why)
+        found.append(TimedRows(frame, known.column))
+    return tuple(found)
+
+
+def _of_batches(
+    graph: Graph, stream: FunctionalStream, inputs: Sequence[DataFrame], options: BuildOptions
+) -> DataFrame:
+    from millstream.dstream.grid import answer
+
+    timed = _timed(graph, stream, inputs)
+    return answer(inputs[0].sparkSession, stream, timed, options.complete_us)
 
 
 def _learnt(model: Model, rows: DataFrame) -> DataFrame:

@@ -16,6 +16,7 @@ from millstream.model.dataset import (
     ON_VIOLATION,
     SOURCE_PARTITIONS,
     Alert,
+    FunctionalStream,
     Model,
     Serve,
     Source,
@@ -107,6 +108,8 @@ def refused_durations(graph: Graph) -> Iterator[MillstreamError]:
             options |= {"cooldown": dataset.cooldown, "retry_for": dataset.retry_for}
         if isinstance(dataset, Model):
             options |= {"every": dataset.every}
+        if isinstance(dataset, FunctionalStream):
+            options |= {"interval": dataset.interval}
         yield from _refused(dataset.name, options, dataset.at)
 
 

@@ -31,6 +31,11 @@ def refused_schemas(graph: Graph) -> Iterator[MillstreamError]:
             Schema.parse(source.connector.schema)
         except SchemaError as error:
             yield error.located(source.at.of("schema"))
+    for stream in graph.streams:
+        try:
+            Schema.parse(stream.schema)
+        except SchemaError as error:
+            yield error.located(stream.at.of("schema"))
 
 
 def event_times(graph: Graph) -> Iterator[MillstreamError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.errors import MillstreamError, fault
-from millstream.model.dataset import Table, View
+from millstream.model.dataset import FunctionalStream, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,8 @@ def changing_inputs(graph: Graph) -> Iterator[MillstreamError]:
     for table in graph.tables:
         for name in stored_inputs(graph, table.name):
             reads = graph.datasets[name]
-            if table.mode != "complete" and isinstance(reads, Table) and reads.is_changing:
+            is_recomputed = table.mode == "complete" and not isinstance(table, FunctionalStream)
+            if not is_recomputed and isinstance(reads, Table) and reads.is_changing:
                 yield fault(
                     "CHANGING_INPUT",
                     at=table.at,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import inspect
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from millstream.declare.event_time import event_time_of
 from millstream.declare.function import inputs_of, location_of
 from millstream.declare.options import (
     AlertOptions,
+    FunctionalOptions,
     ModelOptions,
     ServeOptions,
     SourceOptions,
@@ -20,7 +22,16 @@ from millstream.declare.options import (
 from millstream.declare.sql_function import SqlFunction
 from millstream.errors import Location, closest, fault, listed
 from millstream.model.connector import Connector
-from millstream.model.dataset import Alert, Expectations, Model, Serve, Source, Table, View
+from millstream.model.dataset import (
+    Alert,
+    Expectations,
+    FunctionalStream,
+    Model,
+    Serve,
+    Source,
+    Table,
+    View,
+)
 from millstream.model.destination import Destination
 from millstream.model.query_options import NAMES, QueryOptions
 from millstream.model.sink import Sink
@@ -200,6 +211,21 @@ def model_of(function: Callable[..., object], options: ModelOptions) -> Model:
         classes=tuple(options.get("classes", ())),
         event_time=options.get("event_time"),
     )
+
+
+def stream_of(function: Callable[..., object], options: FunctionalOptions) -> FunctionalStream:
+    """Make a functional stream of a function from DStreams to a DStream.
+
+    Raises:
+        UNKNOWN_OPTION: An option does not exist.
+    """
+    name, at = options.get("name", function.__name__), location_of(function)
+    _refuse_unknown(options, FunctionalOptions, dataset=name, at=at)
+    own: dict[str, Any] = {o: options[o] for o in ("schema", "interval") if o in options}
+    shared = {option: value for option, value in options.items() if option not in own}
+    table = built_table(name, function, inputs_of(function), at, cast("TableOptions", shared))
+    own.setdefault("schema", "")
+    return FunctionalStream(**{f.name: getattr(table, f.name) for f in fields(table)}, **own)
 
 
 def _learner(learner: Any, model: str, at: Location) -> Callable[[], Any]:

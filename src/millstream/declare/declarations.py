@@ -11,6 +11,7 @@ from millstream.declare.dataset import (
     source_of,
     sql_table_of,
     sql_view_of,
+    stream_of,
     table_of,
     view_of,
 )
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from millstream.declare.options import (
         AlertOptions,
+        FunctionalOptions,
         ModelOptions,
         ServeOptions,
         SourceOptions,
@@ -89,6 +91,16 @@ class Declarations:
     ) -> Callable[[Function], Function]:
         """Declare a model: the function returns the rows that it learns from."""
         return self._decorated(function, model_of, options)
+
+    def stream(
+        self, function: None = None, /, **options: Unpack[FunctionalOptions]
+    ) -> Callable[[Function], Function]:
+        """Declare a functional program: the function makes a DStream of DStreams.
+
+        Its parameters are datasets, as DStreams of their rows; a batch has the rows of one interval
+        of event time.
+        """
+        return self._decorated(function, stream_of, options)
 
     @overload
     def on(self, function: Function, /) -> Function: ...

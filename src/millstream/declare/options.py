@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from millstream.model.dataset import Mode, OnViolation
     from millstream.model.destination import Destination
     from millstream.model.sink import Sink
+    from millstream.model.spark_types import StructType
 
 
 class RunningOptions(TypedDict, total=False):
@@ -57,6 +58,13 @@ class TableOptions(RunningOptions, total=False):
     evolve: bool
     keep_quarantined: str
     keep_versions: str
+
+
+class FunctionalOptions(TableOptions, total=False):
+    """The options of a functional stream, besides its program."""
+
+    schema: Required[str | StructType]
+    interval: str
 
 
 class ServeOptions(RunningOptions, total=False):

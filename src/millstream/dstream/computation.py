@@ -96,8 +96,12 @@ class Computation:
         return next((time for time in times if self._has(node, time)), None)
 
     def union(self, rdds: Sequence[RDD[Any]]) -> RDD[Any]:
-        """Put RDDs together; none of them give an empty one."""
-        return self.context.union(list(rdds)) if rdds else self.context.emptyRDD()
+        """Put RDDs together in as many partitions as run at a time; none give an empty one."""
+        if not rdds:
+            return self.context.emptyRDD()
+        # What a window reads is kept by Spark: together, it costs one task of Python, not one each.
+        whole, tasks = self.context.union(list(rdds)), self.context.defaultParallelism
+        return whole.coalesce(tasks) if whole.getNumPartitions() > tasks else whole
 
     def read(self, node: SourceNode, ms: int) -> RDD[Any]:
         """Read what a batch was planned with."""

@@ -11,7 +11,7 @@ from pyspark import RDD
 from pyspark.storagelevel import StorageLevel
 
 from millstream.dstream.frame import FrameSource
-from millstream.dstream.home import StreamHome
+from millstream.dstream.home import StreamHome, local_folder
 from millstream.dstream.java_error import as_of_java
 from millstream.dstream.node import Node, SourceNode, StateNode, TransformNode, nodes_of
 from millstream.dstream.program import ProgramOutput, StreamProgram, here
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from millstream.dstream.events import StreamingListener
     from millstream.dstream.sources import BatchSource
     from millstream.dstream.store import StoreOutput
+    from millstream.errors import Location
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class StreamingContext:
         batchDuration: int | None = None,
         jssc: object = None,  # noqa: ARG002 - nothing runs in a StreamingContext of Java
     ) -> None:
-        if batchDuration is None or int(batchDuration * 1000) < 1:
+        if batchDuration is None or round(batchDuration * 1000) < 1:
             raise fault(
                 "DSTREAM_ARGUMENT",
                 at=here(),
@@ -60,7 +61,7 @@ class StreamingContext:
             )
         self._sc = sparkContext
         self._check_context("StreamingContext")
-        self._interval_ms = int(batchDuration * 1000)
+        self._interval_ms = round(batchDuration * 1000)
         self._directory: str | None = None
         self._sources: list[SourceNode] = []
         self._outputs: list[ProgramOutput] = []
@@ -190,9 +191,13 @@ class StreamingContext:
         self._remembered_ms = int(duration * 1000)
 
     def checkpoint(self, directory: str) -> None:
-        """Keep the journal of batches, the state and what was received in a folder."""
+        """Keep the journal of batches, the state and what was received in a folder.
+
+        Raises:
+            HOME_UNUSABLE: It is not a folder of this machine.
+        """
         self._check_not_started("checkpoint")
-        self._directory = directory
+        self._directory = local_folder(directory)
 
     def socketTextStream(
         self,
@@ -300,9 +305,15 @@ class StreamingContext:
         self._sources.append(node)
         return DStream(node, self)
 
-    def _add_output(self, node: Node, action: Callable[..., Any] | StoreOutput, name: str) -> None:
+    def _add_output(
+        self,
+        node: Node,
+        action: Callable[..., Any] | StoreOutput,
+        name: str,
+        at: Location | None = None,
+    ) -> None:
         self._check_not_started(name)
-        self._outputs.append(ProgramOutput(node, action, name, here()))
+        self._outputs.append(ProgramOutput(node, action, name, at or here()))
 
     def _next_state(self) -> int:
         self._states += 1

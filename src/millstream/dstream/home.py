@@ -39,8 +39,7 @@ class StreamHome:
                 prefix="dstream-", ignore_cleanup_errors=True
             )
             directory = self._temporary.name
-        place = _local(directory)
-        self.home = Home.at(place)
+        self.home = Home.at(directory)
         self.home.prepare(_APP, sources=())
         self.lease = Lease.acquire(self.home)
         self._root = self.home.path / "dstream"
@@ -195,5 +194,12 @@ def _planned(file: Path) -> Planned:
     return Planned(int(file.stem), entry["ms"], tuple(entry["parts"]))
 
 
-def _local(directory: str) -> str:
-    return directory.removeprefix("file://").removeprefix("file:")
+def local_folder(directory: str) -> str:
+    """Return the path of a checkpoint directory, which may be written as an address.
+
+    Raises:
+        HOME_UNUSABLE: It is not a folder of this machine.
+    """
+    local = directory.removeprefix("file://").removeprefix("file:")
+    Home.at(local)
+    return local

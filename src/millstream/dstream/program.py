@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _LIBRARIES = (str(Path(__file__).parent), str(Path(pyspark.__file__).parent))
 
 
+class OutputError(Exception):
+    """An output that is no part of the program failed: its cause is raised as it is."""
+
+
 @dataclass(frozen=True)
 class ProgramOutput:
     """What is done with the RDD of a node in every batch."""

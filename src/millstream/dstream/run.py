@@ -15,11 +15,13 @@ from millstream.dstream.events import Events, EventValue
 from millstream.dstream.home import Journal
 from millstream.dstream.java_error import as_of_java
 from millstream.dstream.node import batch_time
+from millstream.dstream.program import OutputError
 from millstream.dstream.sources import Settling
 from millstream.dstream.store import OpenStore, StoreOutput
 from millstream.errors import MillstreamError, fault
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark import SparkContext
@@ -108,8 +110,12 @@ class ProgramRun:
 
     def plan(self, ms: int) -> Planned:
         """Plan a batch of what has arrived: from now on its time and its rows are fixed."""
+        return self.plan_parts(ms, [source.plan() for source in self._sources.values()])
+
+    def plan_parts(self, ms: int, parts: Sequence[Any]) -> Planned:
+        """Plan a batch of one part of each source."""
         self._home.lease.hold()
-        planned = self.journal.add(ms, [source.plan() for source in self._sources.values()])
+        planned = self.journal.add(ms, parts)
         reach("tick_planned", self._home.path, "", planned.number)
         self.events.call("onBatchSubmitted", batchInfo=self._info(planned))
         return planned
@@ -159,6 +165,8 @@ class ProgramRun:
             self.events.call("onOutputOperationCompleted", outputOperationInfo=ended)
             if isinstance(error, MillstreamError):
                 raise
+            if isinstance(error, OutputError) and error.__cause__ is not None:
+                raise error.__cause__ from None
             raised = fault(
                 "DSTREAM_RAISED",
                 at=output.at,

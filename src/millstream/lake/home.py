@@ -85,6 +85,10 @@ class Home:
         """Where the state that a query keeps for each key is described."""
         return self.path / "states" / f"{query}.json"
 
+    def program(self, stream: str) -> Path:
+        """Where a functional stream keeps its batches and its state."""
+        return self.path / "programs" / stream
+
     def connector(self, source: str) -> Path:
         """Where the connector of a source keeps what it needs."""
         return self.path / "sources" / source

@@ -167,6 +167,18 @@ class Model(Table):
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionalStream(Table):
+    """A functional program over other datasets: what it makes of each interval is kept."""
+
+    kind: ClassVar = "stream"
+
+    schema: Any = field(kw_only=True)
+    """The columns of what it makes."""
+    interval: str = "1 second"
+    """How long a batch of the program is, in event time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """A query whose answer goes to sinks outside the home."""
 
@@ -193,7 +205,7 @@ class Serve:
         return self.mode or ("update" if trigger.kind == "realtime" else "append")
 
 
-Dataset = Source | View | Table | Alert | Model | Serve
+Dataset = Source | View | Table | Alert | Model | FunctionalStream | Serve
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import closest, fault, listed
 from millstream.model.batch import DEFAULT_BOUND
-from millstream.model.dataset import Alert, Dataset, Model, Serve, Source, Table, View
+from millstream.model.dataset import (
+    Alert,
+    Dataset,
+    FunctionalStream,
+    Model,
+    Serve,
+    Source,
+    Table,
+    View,
+)
 from millstream.model.query_options import UNDECLARED, QueryOptions
 from millstream.model.trigger import Trigger
 
@@ -69,6 +78,11 @@ class Graph:
     def models(self) -> tuple[Model, ...]:
         """The models, in the order of declaration; each is a table too."""
         return tuple(d for d in self.declared if isinstance(d, Model))
+
+    @property
+    def streams(self) -> tuple[FunctionalStream, ...]:
+        """The functional streams, in the order of declaration; each is a table too."""
+        return tuple(d for d in self.declared if isinstance(d, FunctionalStream))
 
     @property
     def alerts(self) -> tuple[Alert, ...]:

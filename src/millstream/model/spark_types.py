@@ -7,4 +7,4 @@ from __future__ import annotations
 
 from typing import Any
 
-DataFrame = DataStreamWriter = SparkSession = Any
+DataFrame = DataStreamWriter = SparkSession = StructType = Any

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from millstream.check.tables import stored_inputs
-from millstream.model.dataset import EventTime, Model, Serve, Source, Table, View
+from millstream.model.dataset import EventTime, FunctionalStream, Model, Serve, Source, Table, View
 from millstream.model.duration import parse_duration
 from millstream.model.sink import SparkSink
 
@@ -19,7 +19,11 @@ Kind = Literal["landing", "stream", "recompute", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One thing that runs: a landing, a stream into a table or sink, an answer recomputed whole."""
+    """One thing that runs: a landing, a stream into a table or sink, or a `recompute`.
+
+    That is a query over snapshots, without a checkpoint of Spark: it computes its whole answer
+    anew, or the next batches of a functional stream.
+    """
 
     name: str
     kind: Kind
@@ -29,7 +33,7 @@ class Query:
 
     @property
     def is_stream(self) -> bool:
-        """Whether Spark runs it as a stream; else its answer is recomputed as a batch."""
+        """Whether Spark runs it as a stream; else it reads snapshots."""
         return self.kind != "recompute"
 
 
@@ -71,7 +75,7 @@ def _kind(graph: Graph, dataset: Source | Table | Serve, after: tuple[str, ...])
     if isinstance(dataset, Source):
         return "landing"
     inputs = [graph.datasets[name] for name in after]
-    if any(i.is_changing for i in inputs):
+    if isinstance(dataset, FunctionalStream) or any(i.is_changing for i in inputs):
         return "recompute"
     return "serve" if isinstance(dataset, Serve) else "stream"
 
@@ -81,9 +85,12 @@ def event_time_of(graph: Graph, name: str) -> EventTime | None:
 
     An answer that still has the event-time column of what it reads is read with the same watermark;
     with several inputs, none is assumed: the faster one would make rows of the slower one late.
-    A model beside other inputs is taken to score their rows.
+    A model beside other inputs is taken to score their rows. The rows of a functional stream are of
+    batches, and have no event time.
     """
     dataset = graph.datasets[name]
+    if isinstance(dataset, FunctionalStream):
+        return None
     if isinstance(dataset, Source):
         if dataset.event_time is None or dataset.watermark is None:
             return None

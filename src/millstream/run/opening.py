@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,22 +20,23 @@ from millstream.errors import fault, raise_faults
 from millstream.lake.change_log import ChangeLog
 from millstream.lake.enforce import open_table
 from millstream.lake.frontier import nothing_known
-from millstream.lake.table import open_table_sink
+from millstream.lake.table import TableSink, open_table_sink
 from millstream.lake.unreadable import UnreadableFiles
 from millstream.landing.land import Landing
 from millstream.landing.landing_sink import LandingSink
 from millstream.model.batch import BatchBound
 from millstream.model.connector import Beginning, FileReading, Receiving, Registering, TableReading
-from millstream.model.dataset import Serve, Source
+from millstream.model.dataset import FunctionalStream, Serve, Source
 from millstream.model.sink import SparkSink
 from millstream.model.trigger import Trigger
 from millstream.observe import Event
 from millstream.operators.build_context import BuildOptions
 from millstream.run.admission import Admission
 from millstream.run.file_batches import ReadableFiles
+from millstream.run.functional import ProgramAnswer
 from millstream.run.idle import InputWatermark, machine_clock
 from millstream.run.query import StreamOptions, StreamRun
-from millstream.run.recompute import RecomputeRun
+from millstream.run.recompute import Recomputation, RecomputeRun
 from millstream.run.references import Renewal
 from millstream.run.serve import ServeRun
 from millstream.run.supervise import DEFAULT, Restart
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from millstream.lake.frontier import Published
     from millstream.lake.lease import Lease
     from millstream.lake.log import Facts
-    from millstream.lake.table import TableSink
     from millstream.landing.inbox import Inbox, Room
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
@@ -180,6 +181,9 @@ class Opening:
         folder = self._home.tables_folder
         options = BuildOptions(aside=self._home.aside(table.name), tables=folder)
         if query.kind == "recompute":
+            if isinstance(table, FunctionalStream):
+                # Its program runs when the run does, from where the last one ended.
+                options = replace(options, complete_us=-math.inf)
             built = self._checked(query, build(self._graph, table.name, self._stored, options))
             sink = self._table_sink(table, built)
             return self._recomputed(query, sink)
@@ -194,7 +198,10 @@ class Opening:
 
     def _recomputed(self, query: Query, sink: TableSink | Changes) -> RecomputeRun:
         on_commit = partial(self._run_options.on_commit, query.name)
-        return RecomputeRun(query, self._graph, self._spark, self._home, sink, on_commit)
+        table, of = query.dataset, (self._graph, self._spark, self._home)
+        if isinstance(table, FunctionalStream) and isinstance(sink, TableSink):
+            return RecomputeRun(query.name, ProgramAnswer(table, query.after, *of, sink, on_commit))
+        return RecomputeRun(query.name, Recomputation(query, *of, sink, on_commit))
 
     def _open_serve(self, query: Query, serve: Serve) -> ServeRun | StreamRun | RecomputeRun:
         serve = replace(serve, to=self._graph.sinks_of(serve))

@@ -1,10 +1,10 @@
-"""A table whose input changes as a whole: recomputed whenever any of its inputs has a new batch."""
+"""Answers over snapshots, whenever an input has a new batch: no query of Spark runs them."""
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltalake import DeltaTable
 
@@ -32,24 +32,36 @@ if TYPE_CHECKING:
     from millstream.plan import Query
 
 _LOOK_EVERY_S = 0.2
-_QUERY_ID = "recompute"
+RECOMPUTED = "recompute"
+"""The id of the query of each commit."""
+
+
+class SnapshotAnswer(Protocol):
+    """What is computed from snapshots, a commit at a time."""
+
+    @property
+    def facts(self) -> Facts:
+        """What the table holds."""
+        ...
+
+    def make_ready(self) -> None:
+        """Check, before a start, that what is stored fits together."""
+        ...
+
+    def step(self) -> bool:
+        """Commit what is to be computed next; return whether there may be more."""
+        ...
+
+    def close(self) -> None:
+        """Release what is held; `step` takes it again."""
+        ...
 
 
 class RecomputeRun:
-    """Batch answers over snapshots; the versions they were made from are in the same commit."""
+    """Follows the inputs of an answer over snapshots, in a thread of its own."""
 
-    def __init__(
-        self,
-        query: Query,
-        graph: Graph,
-        spark: SparkSession,
-        home: Home,
-        sink: TableSink | Changes,
-        on_commit: Callable[[Facts], None],
-    ) -> None:
-        self.name = query.name
-        self._query, self._graph, self._spark, self._home = query, graph, spark, home
-        self._sink, self._on_commit = sink, on_commit
+    def __init__(self, name: str, answer: SnapshotAnswer) -> None:
+        self.name, self._answer = name, answer
         self._halt = threading.Event()
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -58,7 +70,7 @@ class RecomputeRun:
     @property
     def facts(self) -> Facts:
         """What the table holds."""
-        return self._sink.facts
+        return self._answer.facts
 
     @property
     def is_active(self) -> bool:
@@ -104,7 +116,7 @@ class RecomputeRun:
     def drain(self) -> None:
         """Compute the answer from the inputs as they are now; not while the thread runs."""
         assert not self.is_active
-        self._make_ready()
+        self._answer.make_ready()
         self._follow()
 
     def ask_to_stop(self) -> None:
@@ -116,23 +128,21 @@ class RecomputeRun:
         self.ask_to_stop()
         if self._thread is not None:
             self._thread.join()
+        self._answer.close()
 
     def _work(self, trigger: Trigger) -> None:
         pause = trigger.interval.total_seconds() if trigger.interval else _LOOK_EVERY_S
         try:
-            self._make_ready()
+            self._answer.make_ready()
             self._follow()
             while trigger.kind != "once" and not self._halt.wait(pause):
                 self._follow()
         except BaseException as error:
+            self._answer.close()
             self._raised = error
 
-    def _make_ready(self) -> None:
-        if isinstance(self._sink, Changes):
-            self._sink.check_against_checkpoint()
-
     def _follow(self) -> None:
-        """Recompute until the answer is made from the inputs as they are."""
+        """Compute until the answer is made from the inputs as they are."""
         while self._next() and not self._halt.is_set():
             continue
 
@@ -144,9 +154,40 @@ class RecomputeRun:
 
     def _next(self) -> bool:
         with self._working:
-            return self._recompute()
+            return self._answer.step()
 
-    def _recompute(self) -> bool:
+
+class Recomputation:
+    """A whole answer, made anew; the batches that it was made from are in the same commit."""
+
+    def __init__(
+        self,
+        query: Query,
+        graph: Graph,
+        spark: SparkSession,
+        home: Home,
+        sink: TableSink | Changes,
+        on_commit: Callable[[Facts], None],
+    ) -> None:
+        self.name = query.name
+        self._query, self._graph, self._spark, self._home = query, graph, spark, home
+        self._sink, self._on_commit = sink, on_commit
+
+    @property
+    def facts(self) -> Facts:
+        """What the table holds."""
+        return self._sink.facts
+
+    def make_ready(self) -> None:
+        """Check that stores and the log of their changes fit together."""
+        if isinstance(self._sink, Changes):
+            self._sink.check_against_checkpoint()
+
+    def close(self) -> None:
+        """Do nothing: nothing is held between two answers."""
+
+    def step(self) -> bool:
+        """Compute the answer anew, if an input has changed."""
         tables = {n: DeltaTable(str(self._home.table(n))) for n in self._query.after}
         batches = {name: last_facts(table).changed for name, table in tables.items()}
         if batches == {name: self.facts.inputs.get(name, -1) for name in batches}:
@@ -164,7 +205,7 @@ class RecomputeRun:
         staged = self._sink.stage(frame, batch)
         reach("batch_staged", self._home.path, self.name, batch)
         published = self._published(versions)
-        self._sink.commit(staged, batch, _QUERY_ID, inputs=batches, published=published)
+        self._sink.commit(staged, batch, RECOMPUTED, inputs=batches, published=published)
         reach("sink_commit", self._home.path, self.name, batch)
         self._on_commit(self.facts)
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,10 @@ from millstream.build.inputs import Snapshots
 from millstream.checkpoint import CheckpointLog
 from millstream.errors import fault, raise_faults
 from millstream.lake.lease import Lease
+from millstream.lake.log import facts_of
 from millstream.lake.table import RULES, accepted_rows, open_table_sink, quarantined_rows
 from millstream.lake.travel import read_table
-from millstream.model.dataset import Table
+from millstream.model.dataset import FunctionalStream, Table
 from millstream.model.sketch import is_ordered, kind_of
 from millstream.model.state import RAISED, ROW
 from millstream.operators.build_context import BuildOptions, of_watermark
@@ -165,6 +167,12 @@ class Settled:
             table: Whose answer.
             aside: The folder for rows that functions raise on.
         """
+        if isinstance(table, FunctionalStream):
+            complete_us = facts_of(self._home.table(table.name)).frontier
+            options = BuildOptions(
+                aside=aside, complete_us=-math.inf if complete_us is None else complete_us
+            )
+            return build(self._graph, table.name, self, options)
         log = CheckpointLog(self._home.checkpoint(table.name))
         if {_KEYED, _JOIN} & {*log.operators}:
             # A row does not show when a pattern, or a row without a partner, is final; the answer
@@ -194,7 +202,9 @@ def _compute(
 
 
 def holds_back(table: Table, home: Home) -> bool:
-    """Whether a table emits a row only when the watermark has passed it."""
+    """Whether a table has a row only when the watermark has passed what it is made from."""
+    if isinstance(table, FunctionalStream):
+        return True
     operators = CheckpointLog(home.checkpoint(table.name)).operators
     return table.mode == "append" and not set(_HOLDING_BACK).isdisjoint(operators)
 
@@ -268,7 +278,7 @@ def _quarantine(spark: SparkSession, home: Home, table: Table) -> DataFrame:
 def is_open(rows: DataFrame, table: Table, home: Home, behind_us: int = 0) -> Column:
     """Whether the watermark has not passed a row: the end of its window, or its times."""
     log = CheckpointLog(home.checkpoint(table.name))
-    if _KEYED in log.operators:
+    if _KEYED in log.operators or isinstance(table, FunctionalStream):
         return F.lit(False)
     return is_beyond(rows, log.watermark_ms * 1000 - behind_us, if_unknown=True)
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from millstream.views.graph import GraphView, NodeView
 
 _SHAPES = {"source": ("([", "])"), "view": ("[", "]"), "table": ("[(", ")]"),
-           "model": ("{{", "}}"), "alert": (">", "]"), "serve": ("[/", "/]")}  # fmt: skip
+           "model": ("{{", "}}"), "stream": ("[[", "]]"), "alert": (">", "]"),
+           "serve": ("[/", "/]")}  # fmt: skip
 _COLOURS = {"source": "#2f81f7", "view": "#8b949e", "table": "#2ea043",
-            "model": "#1b7c83", "alert": "#db6d28", "serve": "#a371f7"}  # fmt: skip
+            "model": "#1b7c83", "stream": "#bf8700", "alert": "#db6d28",
+            "serve": "#a371f7"}  # fmt: skip
 _LETTER, _PADDING, _HEIGHT, _ROW_GAP, _LAYER_GAP, _LANE = 7.3, 12, 44, 16, 56, 10
 _SWEEPS = 8
 _COLOUR_OF_TEXT = (

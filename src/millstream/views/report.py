@@ -53,6 +53,7 @@ class AppView:
     views: int
     tables: int
     models: int
+    streams: int
     alerts: int
     serves: int
 
@@ -60,11 +61,12 @@ class AppView:
     def of(graph: Graph) -> AppView:
         """Show a graph."""
         tables = [table for table in graph.tables if table.kind == "table"]
-        kinds = (graph.sources, graph.views, tables, graph.models, graph.alerts, graph.serves)
+        kept = (tables, graph.models, graph.streams, graph.alerts)
+        kinds = (graph.sources, graph.views, *kept, graph.serves)
         return AppView(graph.app, *map(len, kinds))
 
     def __str__(self) -> str:
-        kinds = ("source", "view", "table", "model", "alert", "serve")
+        kinds = ("source", "view", "table", "model", "stream", "alert", "serve")
         numbers = ((getattr(self, f"{kind}s"), kind) for kind in kinds)
         parts = (f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in numbers if n)
         return f"{self.name}: {', '.join(parts) or 'nothing declared'}"
