@@ -16,7 +16,7 @@ NOT_OF_PATHS = {"open": {"Alerts", "ApplicationRun", "Opening", "LiveTable", "op
 """Objects with methods of these names that are no paths."""
 
 HOME = {
-    "lake": "tables/, staging/, states/, references/, changes/, served/, lease/, the manifest",
+    "lake": "tables/, staging/, states/, references/, models/, changes/, served/, lease/, manifest",
     "checkpoint": "checkpoints/",
     "repair": "checkpoints/, when they are repaired",
     "alert/deliveries.py": "alerts/",
@@ -47,6 +47,7 @@ OTHER = {
     "console/page_files.py": "the pages of the console, which are part of the package",
     "cli": "files that a user names, and the history of the prompt",
     "declare/sql_file.py": "the app of a user",
+    "learn/onnx.py": "the model of a user",
     "loading.py": "the app of a user",
     "settings/profile.py": "millstream.toml",
     "doctor": "the machine",

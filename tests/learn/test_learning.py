@@ -23,7 +23,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from tests.faults import raises
 from tests.learn.lessons import AT, LESSONS, UNSUPERVISED, Lesson, arrivals, learning_of
 
-from millstream.learn import versions
+from millstream.learn import stored as versions
+from millstream.learn.columns import SCORED, VERSION
 from millstream.learn.learner import (
     Measured,
     PartialFit,
@@ -33,9 +34,14 @@ from millstream.learn.learner import (
     as_label,
     task_of,
 )
-from millstream.learn.learning import SCORED, VERSION
-from millstream.learn.pickled import canonical_bytes, check_digest, digest_of, made_with, read_model
-from millstream.learn.score import PARTS, TrainedElsewhere, Versioned, scored_batch
+from millstream.learn.pickled import (
+    canonical_bytes,
+    check_digest,
+    digest_of,
+    made_with,
+    read_model,
+)
+from millstream.learn.scoring import PARTS, Scoring, TrainedElsewhere, Versioned
 from millstream.learn.versions import ModelReference
 from millstream.operators.state.codec import StateCodec
 
@@ -111,7 +117,7 @@ def scored(learning: Learning, learner: Any, rows: Sequence[Any], label: str) ->
     typed: Any = pa
     kinds = {"prediction": label, "score": "float64", "version": "string"}
     kind = typed.struct([(name, typed.type_for_alias(alias)) for name, alias in kinds.items()])
-    found: Any = scored_batch(model, typed.array(rows), kind, LABELS[label])
+    found: Any = Scoring(model, kind, LABELS[label]).scored(typed.array(rows), [])
     return [row["prediction"] for row in found.to_pylist()]
 
 
@@ -201,8 +207,9 @@ def test_a_prediction_does_not_depend_on_the_other_rows_of_its_batch() -> None:
     typed: Any = pa
     kind = typed.struct([("p", typed.string()), ("s", typed.float64()), ("v", typed.string())])
 
-    together: Any = scored_batch(model, typed.array(rows), kind, "string")
-    alone: Any = [scored_batch(model, typed.array([row]), kind, "string") for row in rows[:2]]
+    scoring = Scoring(model, kind, "string")
+    together: Any = scoring.scored(typed.array(rows), [])
+    alone: Any = [scoring.scored(typed.array([row]), []) for row in rows[:2]]
 
     assert [row["p"] for row in together.to_pylist()] == ["9007199254740993", "1", None, "7"]
     assert [one.to_pylist()[0]["p"] for one in alone] == ["9007199254740993", "1"]
@@ -414,7 +421,7 @@ def test_a_new_version_is_read_without_the_bytes_of_all_others(
         return table
 
     read: list[int] = []
-    stored = versions._stored
+    stored = versions.stored_versions
     for number in range(20):
         packed = bytes([number]) * 100_000
         row: dict[str, Any] = {
@@ -427,7 +434,7 @@ def test_a_new_version_is_read_without_the_bytes_of_all_others(
         kinds: Any = {"_metrics": pa.string(), "_recent": pa.string()}
         one = {name: pa.array([value], kinds.get(name)) for name, value in row.items()}
         write_deltalake(tmp_path, pa.table(one), mode="append")
-    monkeypatch.setattr(versions, "_stored", recorded)
+    monkeypatch.setattr(versions, "stored_versions", recorded)
     reference = ModelReference(
         "m", str(tmp_path), lambda spark: spark.range(0), None, AT, ("k",), None, StructType()
     )

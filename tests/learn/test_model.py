@@ -16,7 +16,7 @@ import millstream as ms
 from millstream.declare.dataset import model_of
 from millstream.lake.home import Home
 from millstream.learn.rows import learnt, scored_rows
-from millstream.learn.versions import versions_of
+from millstream.learn.stored import versions_of
 from millstream.operators.build_context import BuildContext, calling
 
 if TYPE_CHECKING:

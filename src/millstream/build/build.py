@@ -176,9 +176,10 @@ def _of_batches(
 
 def _learnt(model: Model, rows: DataFrame) -> DataFrame:
     # Slow to import, and commands that only draw a graph build nothing.
+    from millstream.learn.returns import returns_of
     from millstream.learn.rows import learnt
 
-    return learnt(model, rows)
+    return learnt(model, rows, returns_of(model, rows))
 
 
 def _scored_rows(name: str, table: DataFrame) -> DataFrame:

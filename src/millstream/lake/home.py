@@ -107,6 +107,17 @@ class Home:
         return self.path / "references" / query
 
     @property
+    def readers_of_references(self) -> tuple[str, ...]:
+        """Names of the queries that have reference data."""
+        folder = self.references("")
+        return tuple(sorted(f.name for f in folder.iterdir())) if folder.exists() else ()
+
+    @property
+    def models(self) -> Path:
+        """Where it is recorded to which versions models were rolled back."""
+        return self.path / "models"
+
+    @property
     def maintenance(self) -> Path:
         """Where it is recorded what maintenance did, and where it writes files."""
         return self.path / "maintenance"

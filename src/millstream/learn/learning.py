@@ -12,8 +12,10 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from millstream.learn.columns import ROLLED_BACK, SCORED, VERSION
 from millstream.learn.learner import Predictor, as_label, learn
 from millstream.learn.pickled import (
     canonical_bytes,
@@ -38,10 +40,34 @@ if TYPE_CHECKING:
     from millstream.operators.state.raised_rows import RaisedRow
     from millstream.operators.state.rows import KeyedRows
 
-STATE = "model BINARY, measured BINARY, made_with STRING, learnt BIGINT, version_due BIGINT"
+STATE = (
+    "model BINARY, measured BINARY, made_with STRING, learnt BIGINT, version_due BIGINT, "
+    "returns BIGINT, kept BINARY"
+)
 """What a checkpoint keeps of a model."""
-SCORED, VERSION = "scored", "version"
-"""The kinds of rows of a model's table."""
+
+
+class KeptModel(NamedTuple):
+    """A model as it was at a time."""
+
+    model: bytes | None
+    """None if it had learnt nothing."""
+    library: str | None
+    learnt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A model goes on from an earlier version of itself."""
+
+    number: int
+    to: str
+    to_us: int
+    """The version, as a name and as a time."""
+    at_us: int
+    """The event time after which it does."""
+    models: Mapping[str, KeptModel] | None = None
+    """The version of each key; None if models that come to that time keep it themselves."""
 
 
 class RefusedRowError(Exception):
@@ -57,6 +83,8 @@ class Learning:
     keyed: KeyedRows
     every_us: int
     """How far apart versions are."""
+    returns: tuple[Return, ...] = ()
+    """To earlier versions, in their order."""
 
     @cached_property
     def codec(self) -> StateCodec:
@@ -80,6 +108,13 @@ class Learning:
         with repeatable():
             return _ModelTurn(self, key, self.codec.unpack(packed)).run(rows, to_us)
 
+    def points_after(self, number: int) -> list[tuple[int, int, Return]]:
+        """Return the times at which a model is kept (0) or returned to (1), after a return."""
+        to_come = [one for one in self.returns if one.number > number]
+        points = [(one.to_us, 0, one) for one in to_come if one.models is None]
+        points += [(one.at_us, 1, one) for one in to_come]
+        return sorted(points, key=itemgetter(0, 1))
+
     def row(self, text: str) -> tuple[dict[str, Any], Any]:
         """Read the features and the label of a row.
 
@@ -90,7 +125,7 @@ class Learning:
         x = {name: getattr(row, name) for name in recipe.features}
         for value in x.values():
             if value is None or (value.__class__ is float and not math.isfinite(value)):
-                raise RefusedRowError(_why_not(x))
+                raise RefusedRowError(why_not(x))
         y = getattr(row, recipe.label) if recipe.label else None
         if isinstance(y, float) and not math.isfinite(y):
             why = f"the label is {y}"
@@ -115,6 +150,7 @@ class _ModelTurn:
         """Since `_before`."""
         self._before: tuple[bytes | None, bytes | None] = (state.model, state.measured)
         self._is_open = False
+        self._points = learning.points_after(state.returns or 0)
 
     def run(self, rows: Sequence[tuple[Any, ...]], to_us: float) -> TurnResult:
         memory = self._memory
@@ -126,13 +162,12 @@ class _ModelTurn:
         ready = sorted(row for row in memory.pending if row[0] <= to_us)
         memory.pending = [row for row in memory.pending if row[0] > to_us]
         for us, text in ready:
-            self._keep_version(us)
+            self._come_to(us)
             self._take(us, text)
-        self._keep_version(to_us)
+        if self._state.version_due is not None and self._state.version_due <= to_us:
+            self._come_to(self._state.version_due)
         if self._is_open:
-            self._state.model = quick_bytes(self._predictor.learner)
-            self._state.measured = quick_bytes(self._measured)
-            self._state.made_with = made_with(self._predictor.learner)
+            self._store()
         dues = [us for us, _ in memory.pending]
         dues += [due for due in (self._state.version_due,) if due is not None]
         packed = self._learning.codec.pack(memory)
@@ -189,11 +224,11 @@ class _ModelTurn:
     def _load(self) -> None:
         packed, measured = self._before
         learning, declared = self._learning, self._learning.declared
-        if packed is None or measured is None:
-            learner, self._measured = learning.recipe.new(), learning.recipe.measured()
-        else:
-            of, library = declared.name, self._state.made_with
-            learner = read_model(packed, library or "", of=of, at=declared.at)
+        of, library = declared.name, self._state.made_with or ""
+        learner, self._measured = learning.recipe.new(), learning.recipe.measured()
+        if packed is not None:
+            learner = read_model(packed, library, of=of, at=declared.at)
+        if measured is not None:
             self._measured = read_model(measured, "", of=of, at=declared.at)
         self._predictor = Predictor(learner, learning.recipe.task, learning.recipe.is_yes_or_no)
 
@@ -206,6 +241,53 @@ class _ModelTurn:
         self._state.made_with = made_with(learner)
         self._before = quick_bytes(learner), quick_bytes(self._measured)
         self._learnt_rows.clear()
+
+    def _come_to(self, us: int) -> None:
+        """Do what comes before the rows of a time: versions that are due, and returns to others."""
+        # Rows of the time of a return are before it, as they are before the watermark.
+        while self._points and self._points[0][0] <= us - self._points[0][1]:
+            at_us, is_return, one = self._points.pop(0)
+            self._keep_version(at_us)
+            if is_return:
+                self._return(one)
+            else:
+                self._keep_model(one)
+        self._keep_version(us)
+
+    def _keep_model(self, to: Return) -> None:
+        """Keep the model as it is, to return to it later."""
+        kept = self._kept_models()
+        if to.number not in kept:
+            if self._is_open:
+                self._store()
+            state = self._state
+            kept[to.number] = KeptModel(state.model, state.made_with, state.learnt or 0)
+            state.kept = quick_bytes(kept)
+
+    def _kept_models(self) -> dict[int, KeptModel]:
+        declared, kept = self._learning.declared, self._state.kept
+        return read_model(kept, "", of=declared.name, at=declared.at) if kept else {}
+
+    def _return(self, to: Return) -> None:
+        """Go on from an earlier version: what was learnt and measured since is forgotten."""
+        state, kept = self._state, self._kept_models()
+        nothing = KeptModel(None, None, 0)
+        found = kept.pop(to.number, nothing)
+        if to.models is not None:
+            found = to.models.get(self._key, nothing)
+        state.model, state.made_with, state.learnt = found
+        state.measured, state.version_due, state.returns = None, None, to.number
+        state.kept = quick_bytes(kept) if kept else None
+        self._before, self._is_open = (state.model, None), False
+        self._learnt_rows.clear()
+        known = (state.learnt, to.to, *(None,) * 5)
+        self._answers.append((ROLLED_BACK, self._key, None, to.at_us, None, None, None, *known))
+
+    def _store(self) -> None:
+        """Write the model into the state."""
+        self._state.model = quick_bytes(self._predictor.learner)
+        self._state.measured = quick_bytes(self._measured)
+        self._state.made_with = made_with(self._predictor.learner)
 
     def _keep_version(self, to_us: float) -> None:
         """Emit the version that is due."""
@@ -256,7 +338,7 @@ def _text(prediction: Any) -> str | None:
     return str(prediction).lower() if isinstance(prediction, bool) else str(prediction)
 
 
-def _why_not(x: Mapping[str, Any]) -> str:
+def why_not(x: Mapping[str, Any]) -> str:
     """Return which feature cannot be learnt from."""
     for name, value in x.items():
         if value is None:

@@ -20,14 +20,29 @@ from pyspark.sql.types import (
 )
 
 from millstream.errors import closest, fault, listed
+from millstream.learn.columns import (
+    BYTES,
+    DIGEST,
+    DRIFT,
+    KIND,
+    LEARNT,
+    LIBRARY,
+    METRICS,
+    NAME,
+    OWN,
+    PREDICTION,
+    RECENT,
+    SCORE,
+    SCORED,
+)
 from millstream.learn.learner import Recipe, Task, default_metrics, new_learner, task_of
-from millstream.learn.learning import SCORED, STATE, Learning
+from millstream.learn.learning import STATE, Learning
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.model.state import KeptOperator, KeyedState
 from millstream.operators.build_context import notes
 from millstream.operators.columns import quoted
-from millstream.operators.state.rows import STRICT, keyed_answers
+from millstream.operators.state.rows import STRICT, key_text, keyed_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,14 +50,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from millstream.errors import MillstreamError
+    from millstream.learn.learning import Return
     from millstream.model.dataset import Model
     from millstream.operators.state.rows import KeyedRows
 
-KIND, LEARNT, BYTES, DIGEST, LIBRARY = "_kind", "_learnt", "_model", "_digest", "_made_with"
-NAME, METRICS, RECENT = "_version", "_metrics", "_recent"
-PREDICTION, SCORE, DRIFT = "prediction", "score", "_drift"
-OWN = (KIND, PREDICTION, SCORE, DRIFT, LEARNT, NAME, BYTES, DIGEST, LIBRARY, METRICS, RECENT)
-"""The columns that a model's table has beside those of the rows."""
 MODEL = "millstream.model"
 """The metadata of `prediction` that say which model it is of."""
 
@@ -61,8 +72,13 @@ _ANSWERS = StructType.fromJson(
 _FEATURES = (NumericType, BooleanType, StringType)
 
 
-def learnt(model: Model, rows: DataFrame) -> DataFrame:
+def learnt(model: Model, rows: DataFrame, returns: tuple[Return, ...] = ()) -> DataFrame:
     """Return each row as it was scored before it was learnt, and the versions of the model.
+
+    Args:
+        model: As it is declared.
+        rows: What it learns from.
+        returns: To earlier versions.
 
     Raises:
         MODEL_COLUMN: A column is missing, or of a type that cannot be learnt.
@@ -70,18 +86,29 @@ def learnt(model: Model, rows: DataFrame) -> DataFrame:
     recipe, time = recipe_of(model, rows)
     every_us = parse_duration(model.every) // timedelta(microseconds=1)
     key = model.key or (_EVERYBODY,)
-    keyed = rows if model.key else rows.withColumn(_EVERYBODY, F.lit(model.name))
+    keyed = _with_key(model, rows)
     declared = KeyedState(
         model.name, key, Schema.parse(STATE), Schema(()), model.at, event_time=time
     )
 
     def learning(of: KeyedRows) -> Learning:
-        return Learning(recipe, declared, of, every_us)
+        return Learning(recipe, declared, of, every_us, returns)
 
     notes().states.append(KeptOperator(_CALL, recipe.facts(), at=model.at))
     answers = keyed_answers(declared, keyed, learning, _ANSWERS)
     label = rows.schema[model.label].dataType if model.label else None
     return _table(model, rows, time, answers, _prediction_type(recipe.task, label))
+
+
+def _with_key(model: Model, rows: DataFrame) -> DataFrame:
+    """Return rows with the columns by which each finds its model."""
+    return rows if model.key else rows.withColumn(_EVERYBODY, F.lit(model.name))
+
+
+def by_key(model: Model, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return columns of rows after the text by which each finds its model."""
+    keyed = _with_key(model, rows)
+    return keyed.select(key_text(keyed, model.key or (_EVERYBODY,)), *columns)
 
 
 def recipe_of(model: Model, rows: DataFrame) -> tuple[Recipe, str]:

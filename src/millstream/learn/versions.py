@@ -2,64 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import closest, listed
-from millstream.learn.learning import VERSION
+from millstream.learn.columns import KIND, NAME, PREDICTION, VERSION
 from millstream.learn.pickled import check_digest, read_model
-from millstream.learn.rows import (
-    BYTES,
-    DIGEST,
-    KIND,
-    LEARNT,
-    LIBRARY,
-    METRICS,
-    MODEL,
-    NAME,
-    PREDICTION,
-    RECENT,
-    recipe_of,
-    rows_alone,
+from millstream.learn.rows import MODEL, recipe_of, rows_alone
+from millstream.learn.score import Chosen, refused
+from millstream.learn.scoring import PARTS, Versioned
+from millstream.learn.stored import (
+    BROUGHT,
+    NONE,
+    named_version,
+    placed_rollbacks,
+    read_versions,
+    stored_versions,
+    used_versions,
 )
-from millstream.learn.score import PARTS, Chosen, Versioned, refused
 from millstream.operators.build_context import build_context
 from millstream.operators.reference import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from millstream.errors import Location
+    from millstream.lake.rollback import Rollback
     from millstream.model.dataset import Model
-
-_NONE = ""
-_BROUGHT = (BYTES, LIBRARY, DIGEST)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelVersion:
-    """A version of a model."""
-
-    version: str
-    """The time up to which it has learnt all rows."""
-    key: str | None
-    """Of a model that learns for each key."""
-    learnt: int
-    """How many rows it has learnt."""
-    metrics: dict[str, float | None]
-    recent: dict[str, float | None]
-    """The same over the last rows."""
-    made_with: str
-    digest: str
-    size: int
-    """How many bytes it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +42,8 @@ class ModelReference(Reference):
     key: tuple[str, ...]
     pinned: str | None
     schema: StructType
+    rollbacks: Path | None = None
+    """The folder that says to which versions the model was rolled back."""
 
     @property
     def is_delta(self) -> bool:
@@ -80,8 +55,13 @@ class ModelReference(Reference):
         del read_at_s
         if self.pinned is not None:
             return self.pinned
-        names: list[Any] = _stored(self.path or "", [NAME]).column(NAME).to_pylist()
-        return max(names, default=_NONE)
+        names: list[Any] = stored_versions(self.path or "", [NAME]).column(NAME).to_pylist()
+        count = len(self._placed)
+        return f"{max(names, default=NONE)}{f' {count}' if count else ''}"
+
+    @property
+    def _placed(self) -> tuple[Rollback, ...]:
+        return placed_rollbacks(self.rollbacks)
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """Read the newest version of each key."""
@@ -97,31 +77,26 @@ class ModelReference(Reference):
         return spark.createDataFrame(self.chosen(version), self.schema)
 
     def chosen(self, version: str) -> list[tuple[Any, ...]]:
-        """Return the last version of each key that is not later than a version, with its bytes.
+        """Return the version of each key that is in use up to a version, with its bytes.
 
         Raises:
             SCORE_REFUSED: There is no such version.
             MODEL_UNREADABLE: Its bytes are not those that were committed.
         """
-        if version == _NONE:
+        version, _, count = version.partition(" ")
+        if version == NONE:
             return []
         path, names = self.path or "", [*self.key, NAME]
-        stored = _stored(path, names).to_pylist()
+        stored = stored_versions(path, names).to_pylist()
         known = sorted({row[NAME] for row in stored})
         if version not in known:
             raise _unknown(self.name, version, known, self.at)
-        newest: dict[tuple[Any, ...], str] = {}
-        for row in sorted(stored, key=lambda row: str(row[NAME])):
-            if row[NAME] <= version:
-                newest[tuple(row[name] for name in self.key)] = row[NAME]
-        rows = []
-        for row in _stored(path, [*names, *_BROUGHT], {*newest.values()}).to_pylist():
-            key = tuple(row[name] for name in self.key)
-            if newest.get(key) == row[NAME]:
-                brought = [row[name] for name in _BROUGHT]
-                check_digest(row[BYTES], row[DIGEST], of=self.name, at=self.at)
-                rows.append((*key, row[NAME], *brought))
-        return rows
+        placed = self._placed
+        if self.pinned is None:
+            placed = placed[: int(count or 0)]
+        used = used_versions(stored, self.key, version, placed, is_pinned=self.pinned is not None)
+        columns = (NAME, *BROUGHT)
+        return read_versions(path, self.key, used, columns, of=self.name, at=self.at)
 
 
 def _unknown(model: str, version: str, known: Sequence[str], at: Location) -> Exception:
@@ -131,59 +106,9 @@ def _unknown(model: str, version: str, known: Sequence[str], at: Location) -> Ex
 
 
 def _version_asked(version: str, at: Location) -> str:
-    try:
-        moment = datetime.fromisoformat(version)
-    except ValueError:
-        raise refused(at, f"version={version!r} is no time such as '2026-01-01 12:00'") from None
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def versions_of(path: Path, key: Sequence[str] = ()) -> tuple[ModelVersion, ...]:
-    """List the versions that a table holds, the newest first; without Spark."""
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    names = (*key, NAME, LEARNT, METRICS, RECENT, LIBRARY, DIGEST)
-    columns = {name: ds.field(name) for name in names}
-    columns[BYTES] = pc.binary_length(ds.field(BYTES))
-    found = [
-        ModelVersion(
-            row[NAME],
-            json.dumps({name: row[name] for name in key}, default=str) if key else None,
-            row[LEARNT],
-            dict(row[METRICS] or ()),
-            dict(row[RECENT] or ()),
-            row[LIBRARY],
-            row[DIGEST],
-            row[BYTES],
-        )
-        for row in _stored(str(path), columns).to_pylist()
-    ]
-    return tuple(sorted(found, key=lambda one: (one.version, one.key or ""), reverse=True))
-
-
-def is_model(path: Path) -> bool:
-    """Return whether a table is that of a model."""
-    from deltalake import DeltaTable
-
-    names = [field.name for field in DeltaTable(str(path)).schema().fields]
-    return {KIND, NAME, DIGEST} <= {*names}
-
-
-def _stored(
-    path: str, columns: list[str] | dict[str, Any], chosen: Collection[str] | None = None
-) -> pa.Table:
-    """Read columns of the versions that a table holds, or of those that are chosen."""
-    # Slow to import, and only a command or a build that needs versions reads them.
-    import pyarrow.dataset as ds
-    from deltalake import DeltaTable
-
-    rows = DeltaTable(path).to_pyarrow_dataset()
-    wanted = ds.field(KIND) == VERSION
-    if chosen is not None:
-        wanted &= ds.field(NAME).isin(list(chosen))
-    return rows.to_table(columns=columns, filter=wanted)
+    if (named := named_version(version)) is None:
+        raise refused(at, f"version={version!r} is no time such as '2026-01-01 12:00'")
+    return named
 
 
 def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Location) -> Chosen:
@@ -217,41 +142,60 @@ def with_versions(rows: DataFrame, model: DataFrame, version: str | None, at: Lo
 
 
 def _versions(model: Model, table: DataFrame, pinned: str | None, at: Location) -> DataFrame:
-    """Return the newest version of each key, or the pinned one: of a stream, from what it keeps."""
-    from pyspark.sql import functions as F
+    """Return the version in use of each key, or the pinned one: of a stream, from what it keeps."""
     from pyspark.sql.types import BinaryType, StringType, StructType
 
-    from millstream.operators.columns import quoted
-
+    context, spark = build_context(), table.sparkSession
+    decided = context.options.models if context else None
+    rollbacks = decided / model.name if decided is not None else None
     schema = StructType([table.schema[name] for name in model.key])
     for name in PARTS:
         schema = schema.add(name, BinaryType() if name == PARTS.bytes else StringType())
-    context, spark = build_context(), table.sparkSession
-    if table.isStreaming:
-        folder = context.options.tables if context else None
-        if context is None or folder is None:
-            return spark.createDataFrame([], schema)
-        reference = ModelReference(
-            name=f"model {model.name} {pinned or ''}".strip(),
-            path=str(folder / model.name),
-            read=lambda spark: spark.createDataFrame([], schema),
-            every=None,
-            at=at,
-            key=model.key,
-            pinned=pinned,
-            schema=schema,
-        )
-        bound = context.bound_rows(reference)
-        return reference.rows(spark) if bound is None else bound
+    if not table.isStreaming:
+        return _versions_of_batch(model, table, pinned, rollbacks, at).toDF(*schema.names)
+    folder = context.options.tables if context else None
+    if context is None or folder is None:
+        return spark.createDataFrame([], schema)
+    reference = ModelReference(
+        name=f"model {model.name} {pinned or ''}".strip(),
+        path=str(folder / model.name),
+        read=lambda spark: spark.createDataFrame([], schema),
+        every=None,
+        at=at,
+        key=model.key,
+        pinned=pinned,
+        schema=schema,
+        rollbacks=rollbacks,
+    )
+    bound = context.bound_rows(reference)
+    return reference.rows(spark) if bound is None else bound
+
+
+def _versions_of_batch(
+    model: Model, table: DataFrame, pinned: str | None, rollbacks: Path | None, at: Location
+) -> DataFrame:
+    """Return the version in use of each key, or the pinned one, from the rows of the table."""
+    from pyspark.sql import functions as F
+
+    from millstream.operators.columns import quoted
+
     versions = table.where(F.col(KIND) == VERSION)
     if pinned is not None:
         known = [str(row[0]) for row in versions.select(NAME).distinct().sort(NAME).collect()]
-        name = f"model {model.name}"
         # There is none where `check` builds a query without rows.
         if known and pinned not in known:
+            name = f"model {model.name}"
             raise _unknown(name, pinned, known, at)
         versions = versions.where(F.col(NAME) <= pinned)
-    newest = F.max_by(F.struct(NAME, *_BROUGHT), NAME).alias("newest")
     keys = [*map(quoted, model.key)]
+    if placed := placed_rollbacks(rollbacks):
+        names = versions.select(*keys, NAME)
+        stored = [row.asDict() for row in names.collect()]
+        last = max((row[NAME] for row in stored), default=NONE)
+        used = used_versions(stored, model.key, last, placed, is_pinned=pinned is not None)
+        chosen = [(*of, name) for of, name in used.items()]
+        in_use = table.sparkSession.createDataFrame(chosen, names.schema)
+        versions = versions.join(F.broadcast(in_use), [*model.key, NAME], "left_semi")
+    newest = F.max_by(F.struct(NAME, *BROUGHT), NAME).alias("newest")
     newest_of = versions.groupBy(*keys).agg(newest).where("newest IS NOT NULL")
-    return newest_of.select(*keys, "newest.*").toDF(*schema.names)
+    return newest_of.select(*keys, "newest.*")

@@ -50,6 +50,10 @@ class BuildOptions:
     """None: reference rows are read as they are."""
     tables: Path | None = None
     """The folder of the tables of the home; None if nothing is stored."""
+    models: Path | None = None
+    """The folder that says to which versions models were rolled back; None if none ever was."""
+    reached_us: Callable[[], int] | None = None
+    """The event time that the batches of a stream have reached, before the next one."""
     kept: tuple[Kept, ...] | None = None
     """What the checkpoint of a stream holds; None if it has not run."""
 

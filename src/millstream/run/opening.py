@@ -179,7 +179,9 @@ class Opening:
 
     def _open_table(self, query: Query, table: Table) -> StreamRun | RecomputeRun:
         folder = self._home.tables_folder
-        options = BuildOptions(aside=self._home.aside(table.name), tables=folder)
+        options = BuildOptions(
+            aside=self._home.aside(table.name), tables=folder, models=self._home.models
+        )
         if query.kind == "recompute":
             if isinstance(table, FunctionalStream):
                 # Its program runs when the run does, from where the last one ended.
@@ -189,6 +191,7 @@ class Opening:
             return self._recomputed(query, sink)
         log = CheckpointLog(self._home.checkpoint(table.name))
         streams, admission = self._streams(query, log)
+        options = replace(options, reached_us=lambda: log.watermark_ms * 1000)
         built, renewal = self._built(query, streams, options)
         self._orders.note(table.name, built.frame, built.holds)
         frontier = StreamFrontier(table, built.frame, self._orders, log, built.holds)
@@ -212,7 +215,9 @@ class Opening:
             return self._recomputed(query, sink)
         log = CheckpointLog(self._home.checkpoint(serve.name))
         streams, admission = self._streams(query, log)
-        bound = BuildOptions(stops_if_raised=True, tables=self._home.tables_folder)
+        bound = BuildOptions(
+            stops_if_raised=True, tables=self._home.tables_folder, models=self._home.models
+        )
         built, renewal = self._built(query, streams, bound)
         if len(serve.to) == 1 and isinstance(serve.to[0], SparkSink):
             return ServeRun(serve, serve.to[0], built.frame, log, self._run_options.launch)

@@ -198,9 +198,9 @@ class Recomputation:
         name_jobs(self._spark, self.name)
         batch = self.facts.batch + 1
         reach("batch_planned", self._home.path, self.name, batch)
-        options = BuildOptions(aside=self._home.aside(self.name))
+        options = BuildOptions(aside=self._home.aside(self.name), models=self._home.models)
         if isinstance(self._sink, Changes):
-            options = BuildOptions(stops_if_raised=True)
+            options = BuildOptions(stops_if_raised=True, models=self._home.models)
         frame = build(self._graph, self.name, read, options).frame
         staged = self._sink.stage(frame, batch)
         reach("batch_staged", self._home.path, self.name, batch)

@@ -108,7 +108,10 @@ class Oracle:
         with TemporaryDirectory(prefix="millstream-oracle-") as folder:
             aside = Path(folder)
             built = settled.rebuilt(table, aside) or build(
-                self._graph, table.name, self._computed, BuildOptions(aside=aside)
+                self._graph,
+                table.name,
+                self._computed,
+                BuildOptions(aside=aside, models=self._home.models),
             )
             still = F.lit(False)
             if holds_back(table, self._home):
@@ -139,14 +142,16 @@ class Oracle:
     def _answer(self, name: str, *, backwards: bool) -> list[Any]:
         """Compute the rows of a table and of its quarantine, from its input in some order."""
         read = partial(self._computed, backwards=backwards)
-        return [exact(row) for row in build(self._graph, name, read).frame.toArrow().to_pylist()]
+        options = BuildOptions(models=self._home.models)
+        frame = build(self._graph, name, read, options).frame
+        return [exact(row) for row in frame.toArrow().to_pylist()]
 
     def _computed(self, name: str, *, backwards: bool = False) -> DataFrame:
         dataset = self._graph.datasets[name]
         if isinstance(dataset, Source):
             return self._frame(_landed(dataset, self._home, backwards=backwards))
         read = partial(self._computed, backwards=backwards)
-        frame = build(self._graph, name, read).frame
+        frame = build(self._graph, name, read, BuildOptions(models=self._home.models)).frame
         return accepted_rows(frame, dataset.expect) if isinstance(dataset, Table) else frame
 
     def _streamed(self, name: str) -> DataFrame:

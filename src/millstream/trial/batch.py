@@ -94,8 +94,9 @@ def run_batch(graph: Graph, spark: SparkSession, home: Home, into: Home) -> tupl
     into.prepare(graph.app, sources=())
     with Lease.acquire(into) as lease:
         read = _LandedAndComputed(graph, spark, home, into)
+        homes = (home, into)
         return tuple(
-            _compute(graph, table, read, into, lease.epoch) for table in graph.ordered_tables
+            _compute(graph, table, read, homes, lease.epoch) for table in graph.ordered_tables
         )
 
 
@@ -177,20 +178,28 @@ class Settled:
         if {_KEYED, _JOIN} & {*log.operators}:
             # A row does not show when a pattern, or a row without a partner, is final; the answer
             # up to the watermark does.
-            options = BuildOptions(aside=aside, complete_us=of_watermark(log.watermark_ms))
+            options = BuildOptions(
+                aside=aside,
+                complete_us=of_watermark(log.watermark_ms),
+                models=self._home.models,
+            )
             built = build(self._graph, table.name, self, options)
             self.behind_us[table.name] = built.behind_us
             return built
         upstream = (self._graph.datasets[name] for name in self._graph.upstream(table.name))
         if any(isinstance(d, Table) and holds_back(d, self._home) for d in upstream):
-            return build(self._graph, table.name, self, BuildOptions(aside=aside))
+            return build(
+                self._graph, table.name, self, BuildOptions(aside=aside, models=self._home.models)
+            )
         return None
 
 
 def _compute(
-    graph: Graph, table: Table, read: _LandedAndComputed, into: Home, epoch: int
+    graph: Graph, table: Table, read: _LandedAndComputed, homes: tuple[Home, Home], epoch: int
 ) -> BatchTable:
-    built = build(graph, table.name, read, BuildOptions(aside=into.aside(table.name)))
+    home, into = homes
+    options = BuildOptions(aside=into.aside(table.name), models=home.models)
+    built = build(graph, table.name, read, options)
     raise_faults(
         tuple(answer_faults(BuiltAnswer(graph, table, built, deployed=DeployedHome.of(into))))
     )

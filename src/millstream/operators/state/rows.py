@@ -122,6 +122,11 @@ def keyed_answers(
     return run_keyed(ready, keyed, answers, keeping, initial)
 
 
+def key_text(rows: DataFrame, key: Sequence[str]) -> Column:
+    """Write the key of each row as the text that functions of keys are called with."""
+    return as_key(rows, key, _OF_KEYS)
+
+
 def name_in_checkpoint(function: str) -> str:
     """Return the name of the state of a function in Spark's checkpoint."""
     return f"kept_{function}"
@@ -131,7 +136,7 @@ def _ready(declared: KeyedState, rows: DataFrame, time: str | None) -> DataFrame
     untimed = UNTIMED_US if declared.order == "event" else 0
     at = F.unix_micros(quoted(time)) if time else F.lit(None).cast("bigint")
     return rows.select(
-        as_key(rows, declared.key, _OF_KEYS).alias(KEY),
+        key_text(rows, declared.key).alias(KEY),
         F.coalesce(at, F.lit(untimed)).alias(_TIME),
         _json(rows.columns).alias(_TEXT),
     )
@@ -160,7 +165,7 @@ def _initial(stateful: Stateful, rows: DataFrame) -> DataFrame:
             continue
         raise _unfit_column(declared, field.name, why, frame.columns)
     return frame.select(
-        as_key(frame, declared.key, _OF_KEYS).alias(KEY),
+        key_text(frame, declared.key).alias(KEY),
         F.lit(INITIAL_US).cast("bigint").alias(_TIME),
         _json(declared.state.names).alias(_TEXT),
     )
