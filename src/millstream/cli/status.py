@@ -15,12 +15,13 @@ from millstream.views.json_text import to_json
 from millstream.views.progress import EventView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from millstream.lake.home import Home
     from millstream.lake.lease import Holder
     from millstream.model.graph import Graph
     from millstream.observe import Event
+    from millstream.views.models import ModelStandingView
     from millstream.views.sizes import TableSizeView
     from millstream.views.status import StandingView, StatusView
 
@@ -61,7 +62,7 @@ def status(  # noqa: PLR0913 - a command has the options it has
     if sizes:
         show_sizes(place, graph, chosen, json=json)
         return
-    view = StatusView.of(place, graph, chosen)
+    view = StatusView.of(place, graph, chosen).with_models(place, graph)
     print(to_json(view)) if json else show(view)
     if exit_code:
         from millstream.alert.without_driver import judge_without_driver
@@ -82,6 +83,10 @@ def show(view: StatusView) -> None:
     for dataset in view.datasets:
         if dataset.fault:
             print(f"\n{text.format_fault(dataset.fault)}")
+    if view.models:
+        print()
+        rows = [[*_model_row(model)] for model in view.models]
+        text.print_table(("model", "version", "models", "learnt", "", "of the last", "drift"), rows)
     print(f"\n  {'✓' if view.state == 'ok' else '✗'} {view.sentence}")
     print(f"  {driver(view.driver)}")
 
@@ -120,6 +125,13 @@ def _size_row(table: TableSizeView) -> list[str]:
         table.kept,
         f"{text.moment(table.maintained_at)} {table.done}".strip(),
     ]
+
+
+def _model_row(model: ModelStandingView) -> Iterator[str]:
+    yield from (model.name, model.version or text.NOTHING, str(model.models))
+    yield from (text.grouped(model.learnt), text.measured(model.metrics))
+    yield text.measured(model.recent)
+    yield f"{model.drifts}, last {text.moment(model.drifted_at)}" if model.drifts else text.NOTHING
 
 
 def driver(holder: Holder | None) -> str:

@@ -261,3 +261,16 @@ def verdicts(counts: Mapping[str, int]) -> str:
     ('4 late · 2 malformed', 'ok')
     """
     return " · ".join(f"{grouped(n)} {why}" for why, n in counts.items()) or "ok"
+
+
+def measured(metrics: Mapping[str, float | None]) -> str:
+    """Write metrics.
+
+    >>> measured({"Accuracy": 0.91253, "F1": None})
+    'Accuracy 0.9125 · F1 -'
+    """
+    shown = (
+        f"{name} {'-' if value is None else format(value, '.4f')}"
+        for name, value in metrics.items()
+    )
+    return " · ".join(shown)

@@ -15,17 +15,19 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from millstream.lake.rollback import moment_of
 from millstream.observe.record import BOUNDS_S
 from millstream.settings import __version__
 from millstream.views.overview import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from prometheus_client import Metric
 
     from millstream.observe.record import Totals
+    from millstream.views.models import ModelStandingView
     from millstream.views.overview import DatasetOverview, OverviewView
 
 _RULE = "rule: "
@@ -34,7 +36,11 @@ _OPEN_METRICS = "application/openmetrics-text"
 
 
 def metrics_text(
-    overview: OverviewView, totals: Mapping[str, Totals], accept: str = _OPEN_METRICS
+    overview: OverviewView,
+    totals: Mapping[str, Totals],
+    accept: str = _OPEN_METRICS,
+    *,
+    models: Sequence[ModelStandingView] = (),
 ) -> tuple[str, str]:
     """Write an app's metrics.
 
@@ -42,12 +48,13 @@ def metrics_text(
         overview: The app at a glance.
         totals: What the batches of each dataset add up to.
         accept: The header of the request, which chooses between two formats.
+        models: Its models at a glance.
 
     Returns:
         The text, and the type of its content.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(overview, totals))
+    registry.register(_Collector(overview, totals, models))
     encode, content_type = choose_encoder(accept)
     return encode(registry).decode(), content_type
 
@@ -55,8 +62,13 @@ def metrics_text(
 class _Collector:
     """The metrics of one look."""
 
-    def __init__(self, overview: OverviewView, totals: Mapping[str, Totals]) -> None:
-        self._overview, self._totals = overview, totals
+    def __init__(
+        self,
+        overview: OverviewView,
+        totals: Mapping[str, Totals],
+        models: Sequence[ModelStandingView],
+    ) -> None:
+        self._overview, self._totals, self._models = overview, totals, models
 
     def collect(self) -> Iterator[Metric]:
         yield from self._of_app()
@@ -64,6 +76,7 @@ class _Collector:
         yield from self._batches()
         yield from self._gauges()
         yield from self._health()
+        yield from self._of_models()
 
     def _of_app(self) -> Iterator[Metric]:
         build = InfoMetricFamily("millstream_build", "The versions that run.")
@@ -184,6 +197,37 @@ class _Collector:
             states = {state.replace(" ", "_"): state == dataset.health.state for state in STATES}
             health.add_metric(labels, states)
         yield from (up, health)
+
+    def _of_models(self) -> Iterator[Metric]:
+        learnt = self._family(
+            GaugeMetricFamily, "millstream_model_learnt_rows", "Rows that a model has learnt."
+        )
+        versions = self._family(
+            GaugeMetricFamily,
+            "millstream_model_version_timestamp_seconds",
+            "The version of a model that is in use.",
+        )
+        measured = self._family(
+            GaugeMetricFamily,
+            "millstream_model_metric",
+            "How good a model is: what is measured, over all rows or the last ones.",
+            "metric",
+            "rows",
+        )
+        drifts = self._family(
+            CounterMetricFamily, "millstream_model_drifts", "Drifts that a detector has seen."
+        )
+        for model in self._models:
+            labels = self._labels(model.name)
+            learnt.add_metric(labels, model.learnt)
+            drifts.add_metric(labels, model.drifts)
+            if model.version is not None:
+                versions.add_metric(labels, moment_of(model.version) / 1_000_000)
+            for rows, metrics in (("all", model.metrics), ("recent", model.recent)):
+                for name, value in metrics.items():
+                    if value is not None:
+                        measured.add_metric((*labels, name, rows), value)
+        yield from (learnt, versions, measured, drifts)
 
     def _family(self, kind: Any, name: str, help_: str, *more: str) -> Any:
         return kind(name, help_, labels=("app", "dataset", *more))

@@ -14,6 +14,7 @@ from millstream.lake.log import Facts, commits
 from millstream.model.dataset import Serve, Source, View
 from millstream.observe.history import History
 from millstream.views.json_text import FaultView
+from millstream.views.models import standing_models
 from millstream.views.overview import HealthView, OverviewView
 from millstream.views.progress import set_aside
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from millstream.lake.log import Commit
     from millstream.model.dataset import Table
     from millstream.model.graph import Graph
+    from millstream.views.models import ModelStandingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class StatusView:
     """How the app is."""
     health: Mapping[str, HealthView] = field(default_factory=dict)
     """How each dataset is."""
+    models: tuple[ModelStandingView, ...] = ()
+    """How good each model is."""
 
     @staticmethod
     def of(home: Home, graph: Graph | None, chosen: Iterable[str] | None = None) -> StatusView:
@@ -158,6 +162,13 @@ class StatusView:
             overview.sentence,
             {dataset.name: dataset.health for dataset in overview.datasets},
         )
+
+    def with_models(self, home: Home, graph: Graph | None) -> StatusView:
+        """Add how good the models are; those whose tables are damaged are among the datasets."""
+        names = [dataset.name for dataset in self.datasets if dataset.state != "damaged"]
+        if graph is not None and not graph.models:
+            return self
+        return replace(self, models=tuple(standing_models(home, graph, names)))
 
 
 @dataclass(frozen=True, slots=True)
