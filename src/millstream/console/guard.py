@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from millstream.errors import MillstreamError
 
 _READS = ("GET", "HEAD")
-_GUARDED = "/api/"
+_GUARDED = ("/api/", "/metrics")
 _SIGN_IN = "/api/session"
 _ASKED_BY_POST = (_SIGN_IN, "/api/sql", "/api/sql/file", "/api/sql/cancel", "/api/state")
 """Posts that change nothing: visitors who may only look send them too."""

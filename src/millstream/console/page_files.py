@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 PAGES = (
-    *("", "quality", "ledger", "alerts", "served", "state", "storage", "sql", "runs", "settings"),
+    *("", "quality", "ledger", "alerts", "models", "served", "state", "storage", "sql", "runs"),
+    "settings",
     "dataset/{name}",
 )
 """What the page answers itself, from one HTML file."""

@@ -9,7 +9,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from millstream.console import dataset, events, lookup, operate, page_files, past, sql, state
+from millstream.console import (
+    dataset,
+    events,
+    lookup,
+    models,
+    operate,
+    page_files,
+    past,
+    sql,
+    state,
+)
 from millstream.console.guard import Guard
 from millstream.console.judge import judging
 from millstream.console.key import AccessKeys, Role
@@ -113,6 +123,7 @@ class ConsoleServer:
             past.routes(deployment, self._history, shared),
             dataset.row_routes(deployment, self._processes, shared),
             operate.routes(deployment, past.Audit(deployment.home), shared),
+            models.routes(deployment, self._history, shared),
             sql.routes(deployment, self._processes),
             state.routes(deployment),
             events.routes(self._changes),

@@ -21,11 +21,15 @@ def _places(home: Home) -> Iterator[Path]:
     yield from (home.lease, home.troubles, home.path / "served", home.alerts)
     yield from (home.alerts / name for name in ("deliveries.db", "deliveries.db-wal"))
     yield from (home.path / "observe" / name for name in ("history.db", "history.db-wal"))
+    yield from (home.models / name for name in _names(home.models))
+    yield from (home.table(name) / "_delta_log" for name in _names(home.tables_folder))
+
+
+def _names(folder: Path) -> list[str]:
     try:
-        tables = sorted(os.listdir(home.path / "tables"))
+        return sorted(os.listdir(folder))
     except FileNotFoundError:
-        return
-    yield from (home.table(name) / "_delta_log" for name in tables)
+        return []
 
 
 def _changed_at(place: Path) -> tuple[int, int]:

@@ -11,7 +11,7 @@ const COLOR_OF = { late: "--warnline", future: "--warnline", malformed: "--badli
 export function charts(key, choose) {
   const plots = [];
   const sync = window.uPlot.sync(key);
-  const chart = (name, series, times, { unit = short, bars = false, note = "" } = {}) => {
+  const chart = (name, series, times, { unit = short, bars = false, note = "", marks = [] } = {}) => {
     const color = (each, index) => style(each.color ?? COLOR_OF[each.name] ?? COLORS[index % COLORS.length]);
     const values = series.map(() => h("b")), moment = h("span", { class: "moment" });
     const legend = series.map((each, index) => {
@@ -43,7 +43,7 @@ export function charts(key, choose) {
         { stroke: ink, grid, ticks: { show: false }, font: "11px system-ui", size: 58, space: 32, values: (_, ticks) => ticks.map((tick) => unit(tick)) }],
       series: [{}, ...series.map((each, index) => ({ label: each.name, stroke: color(each, index), width: 1.6, points: { show: times.length < 3 }, spanGaps: true,
         ...(bars ? { paths: window.uPlot.paths.bars({ size: [0.7, 40] }), fill: color(each, index) } : { fill: index === 0 ? `${color(each, index)}1f` : undefined }) }))],
-      hooks: { setCursor: [(plot) => say(plot.cursor.idx)], setSelect: [(plot) => plot.select.width > 4 && choose(new Date(plot.posToVal(plot.select.left, "x") * 1000), new Date(plot.posToVal(plot.select.left + plot.select.width, "x") * 1000))] },
+      hooks: { draw: marks.length ? [(plot) => mark(plot, marks)] : [], setCursor: [(plot) => say(plot.cursor.idx)], setSelect: [(plot) => plot.select.width > 4 && choose(new Date(plot.posToVal(plot.select.left, "x") * 1000), new Date(plot.posToVal(plot.select.left + plot.select.width, "x") * 1000))] },
     };
     const plot = new window.uPlot(options, [times, ...series.map((each) => each.values)], place);
     plots.push([plot, place]);
@@ -52,6 +52,22 @@ export function charts(key, choose) {
   const fit = () => plots.forEach(([plot, place]) => place.clientWidth && plot.setSize({ width: place.clientWidth, height: 150 }));
   const watch = new ResizeObserver(fit);
   return { chart, fit, watch: (node) => watch.observe(node), close: () => { watch.disconnect(); plots.forEach(([plot]) => plot.destroy()); } };
+}
+
+// Vertical lines at moments.
+function mark({ ctx, bbox, valToPos, scales }, times) {
+  ctx.save();
+  ctx.strokeStyle = style("--badline");
+  ctx.lineWidth = 1.5;
+  ctx.setLineDash([4, 3]);
+  for (const at of times.filter((each) => each >= scales.x.min && each <= scales.x.max)) {
+    const x = valToPos(at, "x", true);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 // Bars of categories: a name, a bar and a value, readable as text too.

@@ -9,6 +9,7 @@ import { search } from "./search.js";
 import * as alerts from "./page_alerts.js";
 import * as datasetPage from "./page_dataset.js";
 import * as ledger from "./page_ledger.js";
+import * as models from "./page_models.js";
 import * as overview from "./page_overview.js";
 import * as quality from "./page_quality.js";
 import * as runs from "./page_runs.js";
@@ -18,7 +19,7 @@ import * as sql from "./page_sql.js";
 import * as state from "./page_state.js";
 import * as storage from "./page_storage.js";
 
-const PAGES = [["overview", "Overview", overview], ["quality", "Quality", quality], ["ledger", "Ledger", ledger], ["alerts", "Alerts", alerts], ["served", "Served", served], ["state", "State", state], ["storage", "Storage", storage], ["sql", "SQL", sql], ["runs", "Runs", runs], ["settings", "Settings", settings]];
+const PAGES = [["overview", "Overview", overview], ["quality", "Quality", quality], ["ledger", "Ledger", ledger], ["alerts", "Alerts", alerts], ["models", "Models", models], ["served", "Served", served], ["state", "State", state], ["storage", "Storage", storage], ["sql", "SQL", sql], ["runs", "Runs", runs], ["settings", "Settings", settings]];
 const MODULES = { ...Object.fromEntries(PAGES.map(([key, , module]) => [key, module])), dataset: datasetPage };
 const path = (page) => (page === "overview" ? "/" : `/${page}`);
 
