@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import json
-import random
 import struct
 import tempfile
 import threading
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,7 +42,6 @@ from millstream.lake.retention import Retention, choose_cut, cut, delete_orphans
 from millstream.lake.rows import read_rows
 from millstream.sql.duckdb_query import DuckDBEngine
 from millstream.sql.limits import Limits
-from millstream.sql.translation import translate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -370,45 +367,6 @@ def test_query_leaves_deleted_rows_out_now_and_as_it_was(name: str, tmp_path: Pa
     assert ask("SELECT count(*) AS n, sum(n) AS s FROM t") == [(3, 22)]
     then = ask(f"SELECT k, n FROM t VERSION AS OF {version}")
     assert then == [("a", 1), ("b", 2), ("c", 3), ("k0", -1)]
-
-
-@pytest.mark.parametrize("processors", [1, 1_000])
-def test_questions_to_files_of_deleted_rows_are_answered_as_by_their_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processors: int
-) -> None:
-    # As many large files as processors are joined with what is deleted; fewer are filtered.
-    monkeypatch.setattr("os.cpu_count", lambda: processors)
-    monkeypatch.setattr("millstream.sql.live_table._LARGE_ROWS", 1_000)
-    keyed, chance, home = Keyed(tmp_path), random.Random(5), Home.at(tmp_path)
-    for _ in range(6):
-        rows: dict[Key, int] = {
-            f"k{chance.randrange(4_000)}": chance.randrange(1_000) for _ in range(3_001)
-        }
-        keyed.write(rows, [f"k{chance.randrange(4_000)}" for _ in range(99)])
-    deleted = translate(home, "SELECT sum(n) AS s FROM t").deleted.values()
-    joined = [marks.is_table for marks in deleted]
-    assert (sum(joined) >= 4, len(joined) >= 5) == (processors == 1, True)
-
-    def ask(text: str) -> list[tuple[Any, ...]]:
-        engine = DuckDBEngine(home, Limits())
-        return engine.run(text, lambda answer: [r for b in answer.batches() for r in b])
-
-    held = {str(key): n for key, n in keyed.now.items()}
-    assert sorted(ask("SELECT n, k FROM t")) == sorted((n, k) for k, n in held.items())
-    assert ask("SELECT count(*) AS c FROM t") == [(len(held),)]
-    assert ask("SELECT sum(n) AS s, max(k) AS k FROM t") == [(sum(held.values()), max(held))]
-    by_last = Counter(n % 10 for n in held.values())
-    grouped = "SELECT n % 10 AS g, count(*) AS c FROM t GROUP BY n % 10 HAVING count(*) > 1"
-    assert sorted(ask(grouped)) == sorted(by_last.items())
-    assert (
-        ask("SELECT k, n FROM t ORDER BY n, k LIMIT 7")
-        == sorted(held.items(), key=lambda row: (row[1], row[0]))[:7]
-    )
-    both = "SELECT count(*) AS c FROM t AS a JOIN t AS b ON a.k = b.k WHERE a.n < 500"
-    assert ask(both) == [(sum(n < 500 for n in held.values()),)]
-    assert sorted(ask("SELECT DISTINCT n FROM t ORDER BY n")) == sorted(
-        {(n,) for n in held.values()}
-    )
 
 
 def test_a_table_of_deleted_rows_may_be_replaced_merged_and_given_columns(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from millstream.lake.home import Home
     from millstream.sql.answer import Answer
-    from millstream.sql.live_table import DeletedRows
 
 T = TypeVar("T")
 
@@ -43,8 +42,8 @@ class DuckDBQuery:
     """The functions of sketches that it calls."""
     files: Sequence[str]
     """All files that it may read."""
-    deleted: Mapping[str, DeletedRows] = field(default_factory=dict)
-    """Which rows of files are deleted, by the names that the views use."""
+    deleted: Mapping[str, bytes] = field(default_factory=dict)
+    """The bits that say which rows of files are deleted, by the names of variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +123,13 @@ def _confine(connection: duckdb.DuckDBPyConnection, query: DuckDBQuery) -> None:
     sketch.create(connection, query.sketches)
     for macro in query.macros:
         connection.execute(f"CREATE TEMP MACRO {macro}")
-    for deleted in query.deleted.values():
-        _create(connection, deleted)
+    for name, bits in query.deleted.items():
+        connection.execute(f"SET VARIABLE {name} = ?::BLOB::BIT", [bits])
     connection.execute("SET allowed_paths = ?", [list(query.files)])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     for view, text in query.views.items():
         connection.execute(f"CREATE TEMP VIEW {view} AS {text}")
-
-
-def _create(connection: duckdb.DuckDBPyConnection, deleted: DeletedRows) -> None:
-    """Make it known to a connection which rows are deleted."""
-    name = deleted.name
-    if not deleted.is_table:
-        connection.execute(f"SET VARIABLE {name} = ?::BLOB::BIT", [deleted.bits])
-        return
-    import numpy as np
-    import pyarrow as pa
-
-    marks = np.unpackbits(np.frombuffer(deleted.bits, np.uint8)).view(np.bool_)
-    connection.register(f"{name}_rows", pa.table({name: pa.array(marks)}))
-    connection.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_rows")
-    connection.unregister(f"{name}_rows")
 
 
 def _explained(error: duckdb.Error | MemoryError, limits: Limits) -> MillstreamError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -35,21 +34,6 @@ _POSITION = "file_row_number"
 """What DuckDB calls the position of a row in its file."""
 
 
-_LARGE_ROWS = 100_000
-"""Of a file with fewer, the bits would cost more as a table than as a filter."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedRows:
-    """Which rows of a file are deleted."""
-
-    name: str
-    bits: bytes
-    """One for each row, and some that fill the last byte: 1 if there is no such row any more."""
-    is_table: bool
-    """Whether they are read as a table with a column of the same name, not as a variable."""
-
-
 @dataclass(frozen=True, slots=True)
 class LiveTable:
     """A table at one version."""
@@ -58,20 +42,12 @@ class LiveTable:
     files: tuple[str, ...]
     text: str
     """How DuckDB reads it."""
-    deleted: Mapping[str, DeletedRows] = field(default_factory=dict)
-    """Under names that the text uses: which rows of a file are deleted."""
+    deleted: Mapping[str, bytes] = field(default_factory=dict)
+    """Under names that the text uses: a bit for each row of a file, 1 if it is deleted."""
 
     @staticmethod
-    def open(
-        name: str, path: Path, version: int | None = None, *, is_read_whole: bool = False
-    ) -> LiveTable:
+    def open(name: str, path: Path, version: int | None = None) -> LiveTable:
         """Read the log of a table.
-
-        Args:
-            name: Of the table.
-            path: Where it is.
-            version: By default the newest.
-            is_read_whole: Whether a query needs all rows of it.
 
         Raises:
             TABLE_NOT_TRANSLATED: It has column mapping or the like.
@@ -90,13 +66,9 @@ class LiveTable:
         if deleted and _POSITION in dict(columns):
             found = listed([f"deletion vectors with a column {_POSITION!r}"])
             raise fault("TABLE_NOT_TRANSLATED", table=name, features=found)
-        joined = _joined(deleted) if is_read_whole else set()
-        marks = {
-            file: DeletedRows(f"deleted_{uuid.uuid4().hex}", bits, file in joined)
-            for file, bits in deleted.items()
-        }
+        marks = {file: f"deleted_{uuid.uuid4().hex}" for file in deleted}
         text = _read(columns, partitions, groups, marks)
-        return LiveTable(columns, files, text, {mark.name: mark for mark in marks.values()})
+        return LiveTable(columns, files, text, {marks[file]: deleted[file] for file in deleted})
 
 
 def columns_of(path: Path) -> Columns:
@@ -147,8 +119,7 @@ def _deleted(path: Path, table: DeltaTable) -> dict[str, bytes]:
     for uri, kept in zip(*vectors.columns, strict=True):
         # Links are followed in these URIs.
         name = unquote(urlparse(uri.as_py()).path).removeprefix(f"{path.resolve()}/")
-        bits = np.ones(-(-rows[name] // 8) * 8, np.uint8)
-        bits[: rows[name]] = 0
+        bits = np.zeros(rows[name], np.uint8)
         selected: Any = kept.values
         bits[: len(selected)] = ~selected.to_numpy(zero_copy_only=False)
         found[str(path / name)] = np.packbits(bits).tobytes()
@@ -167,31 +138,11 @@ def _rows(path: Path, table: DeltaTable) -> dict[str, int]:
     }
 
 
-def _joined(deleted: Mapping[str, bytes]) -> set[str]:
-    """Choose the files that are read beside their bits, which is cheaper than any filter.
-
-    One thread reads a file then, and no part of it is skipped.
-    """
-    large = {file for file, bits in deleted.items() if len(bits) * 8 >= _LARGE_ROWS}
-    return large if len(large) >= (os.cpu_count() or 1) else set()
-
-
-def _read_live(file: str, mark: DeletedRows, fixed: str, options: str) -> str:
-    """Read the rows of a file that are not deleted."""
-    path, name = string_literal(file), mark.name
-    if mark.is_table:
-        read = f"read_parquet([{path}], {options}) POSITIONAL JOIN {name}"
-        return f"SELECT * EXCLUDE ({name}){fixed} FROM {read} WHERE NOT {name}"
-    read = f"read_parquet([{path}], {options}, {_POSITION} = true)"
-    is_deleted = f"get_bit(getvariable('{name}'), {_POSITION}::INTEGER)"
-    return f"SELECT * EXCLUDE ({_POSITION}){fixed} FROM {read} WHERE {is_deleted} = 0"
-
-
 def _read(
     columns: Columns,
     partitions: tuple[str, ...],
     groups: dict[tuple[Any, ...], list[str]],
-    marks: Mapping[str, DeletedRows],
+    marks: Mapping[str, str],
 ) -> str:
     # The schema comes first, so that columns are of its types and in its order, and null where a
     # file is older than the column.
@@ -207,7 +158,11 @@ def _read(
         if whole := [file for file in files if file not in marks]:
             named = ", ".join(map(string_literal, whole))
             parts.append(f"SELECT *{fixed} FROM read_parquet([{named}], {options})")
-        parts += (_read_live(f, marks[f], fixed, options) for f in files if f in marks)
+        for file in (file for file in files if file in marks):
+            read = f"read_parquet([{string_literal(file)}], {options}, {_POSITION} = true)"
+            deleted = f"get_bit(getvariable('{marks[file]}'), {_POSITION}::INTEGER)"
+            part = f"SELECT * EXCLUDE ({_POSITION}){fixed} FROM {read} WHERE {deleted} = 0"
+            parts.append(part)
     names = ", ".join(_seen(name, kind) for name, kind in columns)
     return f"(SELECT {names} FROM ({' UNION ALL BY NAME '.join(parts)}))"
 

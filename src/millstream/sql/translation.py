@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from millstream.sql.scope import Columns
 
 
-_READS_PART = (exp.Where, exp.Join, exp.Limit, exp.Fetch, exp.Offset)
-"""What a query may have that needs only some rows of a table."""
-
-
 def translate(home: Home, text: str) -> DuckDBQuery:
     """Translate a query over the tables of a home.
 
@@ -38,9 +34,9 @@ def translate(home: Home, text: str) -> DuckDBQuery:
         UNKNOWN_TABLE: It names a table that is not there.
         UNKNOWN_COLUMN: It names a column that is not there.
     """
+    tables = _Tables(home)
     try:
         statement = parse(text)
-        tables = _Tables(home, is_read_whole=statement.find(*_READS_PART) is None)
         if parameter := statement.find(exp.Parameter, exp.Placeholder):
             refuse(parameter, "a parameter")
         answer = Queries(tables).translate(statement)
@@ -58,9 +54,7 @@ def translate(home: Home, text: str) -> DuckDBQuery:
         sketches=named_in(answer.text),
         files=tuple(file for _, live in tables.opened.values() for file in live.files),
         deleted={
-            name: marks
-            for _, live in tables.opened.values()
-            for name, marks in live.deleted.items()
+            name: bits for _, live in tables.opened.values() for name, bits in live.deleted.items()
         },
     )
 
@@ -80,8 +74,6 @@ class _Tables:
     """The tables of a home, each opened once for each version that is asked for."""
 
     home: Home
-    is_read_whole: bool
-    """Whether the query needs all rows of its tables."""
     opened: dict[tuple[str, int | None], tuple[str, LiveTable]] = field(default_factory=dict)
 
     def read(self, table: exp.Table) -> tuple[str, Columns]:
@@ -99,8 +91,7 @@ class _Tables:
             )
         key = (name, self._version(name, table))
         if key not in self.opened:
-            path, is_whole = self.home.existing(name), self.is_read_whole
-            live = LiveTable.open(name, path, key[1], is_read_whole=is_whole)
+            live = LiveTable.open(name, self.home.existing(name), key[1])
             self.opened[key] = (f"_t{len(self.opened)}", live)
         view, live = self.opened[key]
         return quoted(view), live.columns
