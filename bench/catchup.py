@@ -245,16 +245,17 @@ def answers(home: Home) -> dict[str, bool]:
 
     with closing(duckdb.connect()) as rows:
         rows.execute("SET TimeZone = 'UTC'")
-        # Windows that end after the watermark, a minute before the last row, are not answered yet.
+        # After the watermark, a minute before the last row, windows are open and rows wait.
         [[differing, windows]] = rows.execute(
             f"""
             WITH mine AS (
-              SELECT "window".start AS at, n, price FROM read_parquet({files("per_minute")})
-            ), last AS (SELECT max(at) - INTERVAL 1 MINUTE AS at FROM {landed(files)}),
+              SELECT "window".start AS minute, n, price FROM read_parquet({files("per_minute")})
+            ), last AS (SELECT max("at") - INTERVAL 1 MINUTE AS moment FROM {landed(files)}),
             theirs AS (
-              SELECT date_trunc('minute', at) AS at, count(*) AS n, sum(price)::BIGINT AS price
+              SELECT date_trunc('minute', "at") AS minute, count(*) AS n,
+                     sum(price)::BIGINT AS price
               FROM {landed(files)} GROUP BY 1
-              HAVING date_trunc('minute', at) + INTERVAL 1 MINUTE <= (SELECT at FROM last)
+              HAVING date_trunc('minute', "at") + INTERVAL 1 MINUTE <= (SELECT moment FROM last)
             )
             SELECT (SELECT count(*) FROM (
                       (FROM mine EXCEPT ALL FROM theirs) UNION ALL
@@ -265,7 +266,11 @@ def answers(home: Home) -> dict[str, bool]:
         [[wrong, users]] = rows.execute(
             f"""
             WITH mine AS (SELECT "user", n FROM read_parquet({files("reached")})),
-            counted AS (SELECT "user", count(*) AS n FROM {landed(files)} GROUP BY 1),
+            last AS (SELECT max("at") - INTERVAL 1 MINUTE AS moment FROM {landed(files)}),
+            counted AS (
+              SELECT "user", count(*) AS n FROM {landed(files)}
+              WHERE "at" <= (SELECT moment FROM last) GROUP BY 1
+            ),
             theirs AS (
               SELECT "user", unnest(range({EVERY}, n + 1, {EVERY})) AS n FROM counted
             )
