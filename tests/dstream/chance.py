@@ -11,7 +11,6 @@ from operator import add, sub
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import strategies as st
 from tests.dstream import plain
 from tests.dstream.plain import Stream, Window
 
@@ -466,11 +465,3 @@ def _batch(dice: Random) -> list[Any]:
     """A third of batches is empty."""
     size = dice.choice((0, 0, 1, 3, 5, 8))
     return [(dice.randint(0, 4), dice.randint(-3, 9)) for _ in range(size)]
-
-
-def random_programs(
-    points: Sequence[str] = (), *, ours: bool = True
-) -> st.SearchStrategy[RandomProgram]:
-    """Random programs, each made from a seed."""
-    seeds = st.integers(0, 2**62)
-    return seeds.map(lambda seed: random_program(Random(seed), points, ours=ours))

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
-from tests.dstream.chance import random_programs
+from tests.dstream.chance import random_program
 from tests.dstream.ours import run_ours
 from tests.dstream.together import Together
 
@@ -74,7 +74,7 @@ class Compared:
 
 def compare(  # noqa: PLR0913 - what is compared, and how much of it
     run: Callable[[Together], Outputs],
-    programs: st.SearchStrategy[RandomProgram],
+    make: Callable[[Random], RandomProgram],
     count: int,
     number: int,
     *,
@@ -88,6 +88,7 @@ def compare(  # noqa: PLR0913 - what is compared, and how much of it
     What is equal so far is noted all the time: a run that is cut short counts as far as it came.
     """
     compared, began = Compared(), time.monotonic()
+    drawn: set[int] = set()
 
     @seed(number)
     @settings(
@@ -98,11 +99,15 @@ def compare(  # noqa: PLR0913 - what is compared, and how much of it
         phases=[Phase.generate],
         suppress_health_check=[*HealthCheck],
     )
-    @given(st.lists(programs, min_size=at_once, max_size=at_once), st.integers(0, 2**62))
-    def equal(several: list[RandomProgram], dice: int) -> None:
-        if time.monotonic() - began > seconds:
+    @given(st.integers(0, 2**62))
+    def equal(number: int) -> None:
+        if time.monotonic() - began > seconds or number in drawn:
             return
-        together = Together.of(several, points, Random(dice))
+        drawn.add(number)
+        dice = Random(number)
+        # Hypothesis repeats the elements of a list, and the same program again shows nothing.
+        several = [make(Random(dice.getrandbits(62))) for _ in range(at_once)]
+        together = Together.of(several, points, dice)
         assert not together.differences(run(together)), together
         for program in several:
             compared.add(program)
@@ -121,8 +126,8 @@ def compare_spark(programs: int, number: int, seconds: float = math.inf) -> Comp
 
     with spark_context() as sc:
         run = partial(run_spark, sc)
-        strategy = random_programs(ours=False)
-        return compare(lambda p: run(p.body, p.queues), strategy, programs, number, seconds=seconds)
+        make = partial(random_program, ours=False)
+        return compare(lambda p: run(p.body, p.queues), make, programs, number, seconds=seconds)
 
 
 def compare_ours(  # noqa: PLR0913 - what is compared, and how much of it
@@ -139,7 +144,7 @@ def compare_ours(  # noqa: PLR0913 - what is compared, and how much of it
     run = partial(run_ours, sc)
     return compare(
         lambda p: run(p.body, p.queues, crashes=p.crashes),
-        random_programs(),
+        random_program,
         programs,
         number,
         at_once=at_once,
