@@ -352,6 +352,7 @@ def test_a_stream_scores_with_models_of_other_libraries_and_sets_bad_rows_aside(
         s.batch()
         s.send("rows", at="12:01:00", x=1.0, z=1.0, taken=None)
         s.batch()
+        s.batch()
         s.send("rows", at="12:01:30", x=9.0, z=1.0, taken=None)
         s.send("rows", at="12:01:31", x=None, z=1.0, taken=None)
         s.batch()
