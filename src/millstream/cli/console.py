@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from millstream.console.server import ConsoleServer
 
 _PORT = 7400
-_NICE = 10
+_NICE = 5
 
 
 def console(  # noqa: PLR0913 - a command has the options it has

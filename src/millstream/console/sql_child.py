@@ -44,7 +44,7 @@ _KINDS: Mapping[type, str] = {
     list: "list",
     dict: "struct",
 }
-_NICE = 19
+_NICE = 10
 
 
 def main() -> None:
