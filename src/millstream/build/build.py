@@ -58,6 +58,8 @@ class Built:
     """By how much its rows are older than the time up to which it is complete."""
     forever: tuple[MakeWarning, ...]
     """Warnings about state that it never forgets."""
+    complete: Callable[[DataFrame], DataFrame] | None
+    """What completes the rows of each batch of a stream; None if they are complete."""
     made: Made
     """Which line made which DataFrame on the way to it, if asked for."""
 
@@ -90,6 +92,7 @@ def build(
         MappingProxyType(notes.references),
         max(notes.behind_us, default=0),
         tuple(notes.forever),
+        next(iter(notes.completing), None),
         tuple(made),
     )
 

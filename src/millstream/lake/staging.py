@@ -65,8 +65,24 @@ def stage(
     transform: Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]] | None = None,
 ) -> Staged:
     """Write a batch into a folder outside any table; `transform` runs in the writing tasks."""
-    shutil.rmtree(into, ignore_errors=True)
-    into.mkdir(parents=True)
+    empty(into)
+    return write_staged(frame, observation, into, partition_by, transform)
+
+
+def empty(folder: Path) -> None:
+    """Remove what an earlier attempt has left."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def write_staged(
+    frame: DataFrame,
+    observation: Observation,
+    into: Path,
+    partition_by: Sequence[str] = (),
+    transform: Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]] | None = None,
+) -> Staged:
+    """Write a batch into a folder that is empty but for rows on which functions raised."""
     write = writer(str(into), partition_by, transform)
     rows = map_in_arrow(frame, write, WRITTEN).collect()
     files = tuple(DataFile.read(into / row["name"], json.loads(row["partition"])) for row in rows)

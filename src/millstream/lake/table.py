@@ -16,11 +16,11 @@ from millstream.lake.enforce import TableShape, open_table
 from millstream.lake.files import DataFile, count_rows
 from millstream.lake.frontier import nothing_known
 from millstream.lake.ledger import RULE
-from millstream.lake.staging import Staged, digest_without_writing, observe, stage
+from millstream.lake.staging import Staged, digest_without_writing, empty, observe, write_staged
 from millstream.model.state import RAISED, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from millstream.lake.home import Home
     from millstream.lake.log import Facts
     from millstream.model.dataset import Expectations, Table
+
+    Complete = Callable[[DataFrame], DataFrame]
 
 _KEPT = "_kept"
 RULES = "_rules"
@@ -46,10 +48,18 @@ class TableSink:
         quarantine: FencedTable | None,
         home: Home,
         published: Published = nothing_known,
+        complete: Complete = lambda answer: answer,
     ) -> None:
+        self._complete = complete
+        """Completes the rows of a batch."""
         self._declared, self._table, self._quarantine = declared, table, quarantine
         self._staging, self._aside = home.staging(declared.name), home.aside(declared.name)
-        self._published = published
+        self._published, self._home = published, home
+
+    def with_completion(self, complete: Complete) -> TableSink:
+        """Return a sink that completes the rows of each batch before it writes them."""
+        home, of = self._home, self._declared
+        return TableSink(of, self._table, self._quarantine, home, self._published, complete)
 
     @property
     def facts(self) -> Facts:
@@ -58,7 +68,8 @@ class TableSink:
 
     def stage(self, answer: DataFrame, batch: int) -> Staged:  # noqa: ARG002
         """Write a batch of answers to files; nothing of it is in the table yet."""
-        marked = self._mark(answer)
+        empty(self._staging)
+        marked = self._mark(self._complete(answer))
         seen, observation = observe(marked, self._broken(), answer.columns)
         partition_by = list(self._declared.partition_by) if self._declared.mode != "update" else []
         if self._is_split:
@@ -67,11 +78,11 @@ class TableSink:
             seen = (seen.where(_KEPT) if keeps_out(self._declared.expect) else seen).drop(
                 _KEPT, RULES
             )
-        return stage(seen, observation, self._staging, partition_by)
+        return write_staged(seen, observation, self._staging, partition_by)
 
     def replay(self, answer: DataFrame) -> str:
         """Compute a batch that is written already, to check that it is the same."""
-        marked = self._mark(answer)
+        marked = self._mark(self._complete(answer))
         return digest_without_writing(*observe(marked, self._broken(), answer.columns))
 
     def commit(

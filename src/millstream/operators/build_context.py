@@ -83,6 +83,8 @@ class BuildNotes:
     """By how much the rows of operators are older than `complete_us`."""
     forever: list[MakeWarning] = field(default_factory=list)
     """Warnings about state that is never forgotten."""
+    completing: list[Callable[[DataFrame], DataFrame]] = field(default_factory=list)
+    """What completes the rows of each batch of a stream: a model that learns slices of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,7 +285,7 @@ class Opening:
     def _table_sink(
         self, table: Table, built: Built, published: Published = nothing_known
     ) -> TableSink:
-        return open_table_sink(
+        sink = open_table_sink(
             table,
             built.frame,
             self._home,
@@ -293,6 +293,7 @@ class Opening:
             may_raise=built.may_raise,
             published=published,
         )
+        return sink if built.complete is None else sink.with_completion(built.complete)
 
     def _connect(
         self,

@@ -86,6 +86,8 @@ def keyed_answers(
     make: Callable[[KeyedRows], Keyed],
     answers: StructType,
     initial: DataFrame | None = None,
+    *,
+    held: timedelta = timedelta(),
 ) -> DataFrame:
     """Return the answers to rows: each as its event time and its text, by the text of its key.
 
@@ -95,6 +97,7 @@ def keyed_answers(
         make: Makes what is done with the rows of a key.
         answers: The columns of an answer.
         initial: What keys begin with, in the form of rows.
+        held: How long after the watermark has passed a row its answer may come.
 
     Raises:
         DeclarationError: The rows do not fit what is declared.
@@ -118,7 +121,7 @@ def keyed_answers(
         ready = ready.crossJoin(F.broadcast(end))
         initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
     elif declared.order == "event":
-        notes().holds.append(Hold(timedelta(), keeps_times=False))
+        notes().holds.append(Hold(held, keeps_times=False))
     return run_keyed(ready, keyed, answers, keeping, initial)
 
 
