@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.settings import __version__ as __version__
 
 if TYPE_CHECKING:
+    from millstream import learn as learn
     from millstream.app import App as App
     from millstream.landing.inbox import Inbox as Inbox
     from millstream.learn import score as score
@@ -85,6 +86,7 @@ _ROOMS = {
     "dedup": "operators",
     "join_as_of": "operators",
     "join_within": "operators",
+    "learn": "learn",
     "match": "operators",
     "partition_sink": "systems.custom.settings",
     "pattern": "operators",
@@ -108,7 +110,8 @@ if not TYPE_CHECKING:
         if name not in _ROOMS:
             message = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(message)
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+        room = import_module(f"{__name__}.{_ROOMS[name]}")
+        value = globals()[name] = room if name == _ROOMS[name] else getattr(room, name)
         return value
 
     def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ import copy
 import inspect
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from millstream.declare.event_time import event_time_of
 from millstream.declare.function import inputs_of, location_of
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-_LEARN = ("learn_one", "partial_fit")
-"""How estimators learn: those of River, and those of scikit-learn."""
+_LEARN = ("learn_one", "partial_fit", "sums")
+"""How learners learn: those of River, of scikit-learn, and those whose statistics merge."""
+_MODEL_AND_ROWS = 2
+"""How many parameters a function has that learns."""
 
 
 def source_of(function: Callable[[], object], options: SourceOptions) -> Source:
@@ -201,6 +203,7 @@ def model_of(function: Callable[..., object], options: ModelOptions) -> Model:
         key=_names(options.get("key", ())),
         partition_by=("_kind",),
         options=QueryOptions.among(options),
+        way=_way(options.get("learner")),
         learner=_learner(options.get("learner"), name, at),
         label=options.get("label"),
         features=_names(options.get("features", ())),
@@ -228,13 +231,30 @@ def stream_of(function: Callable[..., object], options: FunctionalOptions) -> Fu
     return FunctionalStream(**{f.name: getattr(table, f.name) for f in fields(table)}, **own)
 
 
+def _way(learner: Any) -> Literal["rows", "sums", "slices"]:
+    """Return what a learner learns from."""
+    if hasattr(learner, "sums"):
+        return "sums"
+    is_function = inspect.isfunction(learner)
+    has_rows = is_function and len(inspect.signature(learner).parameters) == _MODEL_AND_ROWS
+    return "slices" if has_rows else "rows"
+
+
 def _learner(learner: Any, model: str, at: Location) -> Callable[[], Any]:
-    """Return what makes learners: a copy of an estimator, or the function that was given."""
+    """Return what makes learners: a copy of an estimator, or what a function returns.
+
+    A function of a model and of rows is a learner itself.
+    """
     if any(hasattr(learner, method) for method in _LEARN):
         return partial(copy.deepcopy, learner)
     if not inspect.isfunction(learner):
         raise fault("NOT_A_LEARNER", at=at, model=model, got=described(learner))
-    return learner
+    if (count := len(inspect.signature(learner).parameters)) == _MODEL_AND_ROWS:
+        return lambda: learner
+    if count:
+        got = f"a function of {count} parameters"
+        raise fault("NOT_A_LEARNER", at=at, model=model, got=got)
+    return cast("Callable[[], Any]", learner)
 
 
 def view_of(function: Callable[..., object], options: ViewOptions) -> View:

@@ -1,5 +1,6 @@
-"""Models that learn from a stream, and scoring with them."""
+"""Models that learn from a stream, scoring with them, and learners whose statistics merge."""
 
+from millstream.learn.merging import KMeans, LinearRegression, LogisticRegression, NaiveBayes
 from millstream.learn.score import score
 
-__all__ = ["score"]
+__all__ = ["KMeans", "LinearRegression", "LogisticRegression", "NaiveBayes", "score"]

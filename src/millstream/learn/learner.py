@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from inspect import isfunction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,6 +84,8 @@ def new_learner(make: Callable[[], Any], classes: Sequence[Any]) -> Any:
 
 def task_of(learner: Any, *, has_label: bool, is_number: bool) -> Task:
     """Return what a learner predicts."""
+    if isinstance(known := getattr(learner, "task", None), Task):
+        return known
     if type(learner).__module__.startswith("river."):
         from river import base
 
@@ -151,12 +154,24 @@ class Predictor:
     learner: Any
     task: Task
     is_yes_or_no: bool
+    argmax_is_enough: bool = field(init=False)
+    """Whether the prediction is the class of the greatest probability, by River's own code."""
+    takes_labels: bool = field(init=False)
+    """Whether it learns from labels."""
 
-    @property
-    def argmax_is_enough(self) -> bool:
-        """Whether the prediction is the class of the greatest probability, by River's own code."""
+    def __post_init__(self) -> None:
+        # Asked for each row; a pipeline of River's looks through its steps for it.
         last: Any = type(getattr(self.learner, "_last_step", self.learner))
-        return _takes_the_likeliest(last)
+        object.__setattr__(self, "argmax_is_enough", _takes_the_likeliest(last))
+        labels = bool(getattr(self.learner, "_supervised", True))
+        object.__setattr__(self, "takes_labels", labels)
+
+    def learn(self, x: Mapping[str, Any], y: Any) -> None:
+        """Have a row learnt."""
+        if y is None or not self.takes_labels:
+            self.learner.learn_one(x)
+        else:
+            self.learner.learn_one(x, y)
 
     def __call__(self, x: Mapping[str, Any]) -> Scored:
         """Score a row."""
@@ -185,6 +200,10 @@ class Predictor:
 def _described(part: Any) -> str:
     """Describe a learner by its kind and parameters, alike in every process."""
     made = getattr(part, "estimator", part)
+    if type(made).__module__.startswith("millstream.") or made is None:
+        return repr(made)
+    if isfunction(made):
+        return made.__qualname__
     if not type(made).__module__.startswith(("river.", "sklearn.")):
         return type(made).__qualname__
     text = re.sub(r"\s+", " ", re.sub(r" at 0x\w+", "", repr(made))).strip()
@@ -209,14 +228,6 @@ def as_label(prediction: Any, kind: str) -> Any:
     if not isinstance(prediction, bool) or kind == "boolean":
         return prediction
     return str(prediction).lower() if kind == "string" else int(prediction)
-
-
-def learn(learner: Any, x: Mapping[str, Any], y: Any) -> None:
-    """Have a row learnt."""
-    if y is None or not getattr(learner, "_supervised", True):
-        learner.learn_one(x)
-    else:
-        learner.learn_one(x, y)
 
 
 def default_metrics(task: Task) -> tuple[Any, ...]:

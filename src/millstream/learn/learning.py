@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.learn.columns import ROLLED_BACK, SCORED, VERSION
-from millstream.learn.learner import Predictor, as_label, learn
+from millstream.learn.learner import Predictor, Scored, as_label
 from millstream.learn.pickled import (
     canonical_bytes,
     digest_of,
@@ -32,9 +32,9 @@ from millstream.operators.state.codec import StateCodec
 from millstream.operators.state.parts import TurnResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from millstream.learn.learner import Recipe, Scored
+    from millstream.learn.learner import Recipe
     from millstream.model.state import KeyedState
     from millstream.operators.state.codec import KeyMemory
     from millstream.operators.state.raised_rows import RaisedRow
@@ -45,6 +45,7 @@ STATE = (
     "returns BIGINT, kept BINARY"
 )
 """What a checkpoint keeps of a model."""
+_UNKNOWN = Scored(None, None)
 
 
 class KeptModel(NamedTuple):
@@ -92,6 +93,12 @@ class Learning:
         return StateCodec(self.declared, self.keyed.key, self.keyed.columns)
 
     @cached_property
+    def _features(self) -> Callable[[Any], Sequence[Any]]:
+        names = self.recipe.features
+        of_one = attrgetter(names[0])
+        return attrgetter(*names) if names[1:] else lambda row: (of_one(row),)
+
+    @cached_property
     def label_kind(self) -> str:
         """The type of predictions that are labels."""
         kinds = {field.name: field.type for field in self.keyed.columns.fields}
@@ -122,9 +129,9 @@ class Learning:
             RefusedRowError: It cannot be learnt.
         """
         row, recipe = self.codec.row(text), self.recipe
-        x = {name: getattr(row, name) for name in recipe.features}
+        x = dict(zip(recipe.features, self._features(row), strict=True))
         for value in x.values():
-            if value is None or (value.__class__ is float and not math.isfinite(value)):
+            if value is None or (value.__class__ is float and not -math.inf < value < math.inf):
                 raise RefusedRowError(why_not(x))
         y = getattr(row, recipe.label) if recipe.label else None
         if isinstance(y, float) and not math.isfinite(y):
@@ -194,8 +201,9 @@ class _ModelTurn:
             return
         learnt = self._state.learnt or 0
         label = as_label(scored.prediction, self._learning.label_kind)
-        scored = scored._replace(prediction=label)
-        self._answers.append(_scored_row(text, us, scored, learnt, drifts=drifts))
+        if label is not scored.prediction:
+            scored = scored._replace(prediction=label)
+        self._answers.append(scored_row(text, us, scored, learnt, drifts=drifts))
         if y is not None or self._learning.recipe.label is None:
             self._learnt_rows.append((x, y))
             self._state.learnt = learnt + 1
@@ -210,10 +218,10 @@ class _ModelTurn:
         """
         scored, drifts = self._predictor(x), False
         if self._learning.recipe.label is None:
-            learn(self._predictor.learner, x, None)
+            self._predictor.learn(x, None)
         elif y is not None:
             drifts = self._measured.update(y, scored)
-            learn(self._predictor.learner, x, y)
+            self._predictor.learn(x, y)
         return scored, drifts
 
     def _open(self) -> None:
@@ -323,9 +331,15 @@ def version_text(us: int) -> str:
     return f"{UNIX_EPOCH + timedelta(microseconds=us):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _scored_row(
-    text: str, us: int, scored: Scored, learnt: int, *, drifts: bool
+def scored_row(
+    text: str,
+    us: int,
+    scored: Scored = _UNKNOWN,
+    learnt: int | None = None,
+    *,
+    drifts: bool | None = None,
 ) -> tuple[Any, ...]:
+    """Return the answer for a row."""
     score = scored.score if scored.score is None else float(scored.score)
     of_version = (None,) * 6
     return (SCORED, None, text, us, _text(scored.prediction), score, drifts, learnt, *of_version)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PROTOCOL = 5
 _PACKAGES = {"sklearn": "scikit-learn"}
+_PLAIN = ("millstream", "builtins")
+"""Whose models are plain numbers: they are read by any version."""
 _SEED = 0
 _DEEP = 50_000
 """How many calls may be inside each other while a model is written: a tree may be deep."""
@@ -90,7 +92,7 @@ def digest_of(packed: bytes) -> str:
 def made_with(model: Any) -> str:
     """Name the library of a model, with its version; empty for classes of no package."""
     root = type(getattr(model, "estimator", model)).__module__.partition(".")[0]
-    return _package(_PACKAGES.get(root, root)) or ""
+    return "" if root in _PLAIN else _package(_PACKAGES.get(root, root)) or ""
 
 
 def installed(library: str) -> str:

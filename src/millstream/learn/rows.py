@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from datetime import timedelta
+from inspect import isfunction
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -37,15 +40,18 @@ from millstream.learn.columns import (
 )
 from millstream.learn.learner import Recipe, Task, default_metrics, new_learner, task_of
 from millstream.learn.learning import STATE, Learning
+from millstream.learn.merging import is_merging
+from millstream.learn.slices import Slices, Waiting
 from millstream.model.duration import parse_duration
 from millstream.model.schema import Schema
 from millstream.model.state import KeptOperator, KeyedState
-from millstream.operators.build_context import notes
+from millstream.operators.build_context import build_context, complete_us, notes
 from millstream.operators.columns import quoted
 from millstream.operators.state.rows import STRICT, key_text, keyed_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pyspark.sql import Column, DataFrame
 
@@ -58,6 +64,10 @@ MODEL = "millstream.model"
 """The metadata of `prediction` that say which model it is of."""
 
 _CALL = "@app.model"
+_PARTS = 64
+"""How many keys the rows have that wait for their slice, so that many tasks do."""
+_WAITING = Schema.parse("waiting BIGINT")
+"""A state that is never set: only rows are kept."""
 _EVERYBODY = "model"
 """The key of a model that learns from all rows."""
 _ANSWERS = StructType.fromJson(
@@ -84,6 +94,9 @@ def learnt(model: Model, rows: DataFrame, returns: tuple[Return, ...] = ()) -> D
         MODEL_COLUMN: A column is missing, or of a type that cannot be learnt.
     """
     recipe, time = recipe_of(model, rows)
+    if is_merging(new := recipe.new()) or isfunction(new):
+        _check_options(model, recipe, new)
+        return _learnt_by_slices(model, recipe, rows, time)
     every_us = parse_duration(model.every) // timedelta(microseconds=1)
     key = model.key or (_EVERYBODY,)
     keyed = _with_key(model, rows)
@@ -111,6 +124,32 @@ def by_key(model: Model, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     return keyed.select(key_text(keyed, model.key or (_EVERYBODY,)), *columns)
 
 
+def _learnt_by_slices(model: Model, recipe: Recipe, rows: DataFrame, time: str) -> DataFrame:
+    """Return rows that a slice is complete with; then, or by what is noted, scored and learnt."""
+    every = parse_duration(model.every)
+    every_us = every // timedelta(microseconds=1)
+    part = F.pmod(F.xxhash64(*map(quoted, (time, *recipe.features))), F.lit(_PARTS))
+    declared = KeyedState(
+        model.name, (_EVERYBODY,), _WAITING, Schema(()), model.at, event_time=time
+    )
+
+    def waiting(of: KeyedRows) -> Waiting:
+        return Waiting(recipe, declared, of, every_us)
+
+    notes().states.append(KeptOperator(_CALL, recipe.facts(), at=model.at))
+    parted = rows.withColumn(_EVERYBODY, part)
+    answers = keyed_answers(declared, parted, waiting, _ANSWERS, held=every)
+    label = rows.schema[model.label].dataType if model.label else None
+    table = _table(model, rows, time, answers, _prediction_type(recipe.task, label))
+    slices = Slices(model, recipe, time, every_us)
+    if not rows.isStreaming:
+        return replace(slices, is_whole=complete_us() == math.inf)(table)
+    context = build_context()
+    folder = context.options.tables if context else None
+    notes().completing.append(replace(slices, stored=folder and folder / model.name))
+    return table
+
+
 def recipe_of(model: Model, rows: DataFrame) -> tuple[Recipe, str]:
     """Return what a model predicts and from what, and the event time of its rows.
 
@@ -122,15 +161,17 @@ def recipe_of(model: Model, rows: DataFrame) -> tuple[Recipe, str]:
     label = rows.schema[model.label].dataType if model.label else None
     is_number = isinstance(label, DoubleType | FloatType)
     new = new_learner(model.learner, model.classes)
+    _check_types(model, rows, new, features)
+    is_by_row = not (is_merging(new) or isfunction(new))
     task = task_of(new, has_label=label is not None, is_number=is_number)
     recipe = Recipe(
         model.learner,
         features,
         model.label,
-        model.classes,
+        model.classes or getattr(new, "labels", ()),
         task,
         isinstance(label, BooleanType),
-        model.metrics or (default_metrics(task) if label is not None else ()),
+        model.metrics or (default_metrics(task) if label is not None and is_by_row else ()),
         model.window,
         model.drift,
     )
@@ -179,6 +220,53 @@ def _table(
         F.from_json("metrics", measured, STRICT).alias(METRICS),
         F.from_json("recent", measured, STRICT).alias(RECENT),
     )
+
+
+def _check_types(model: Model, rows: DataFrame, learner: Any, features: Sequence[str]) -> None:
+    """Check that a learner whose statistics merge can add up its columns.
+
+    Raises:
+        MODEL_COLUMN: It cannot.
+    """
+    if not is_merging(learner):
+        return
+    name = type(learner).__name__
+    for feature in features:
+        if isinstance(rows.schema[feature].dataType, StringType) and not learner.takes_text:
+            why = f"which is a STRING, and {name} learns from numbers"
+            raise _refused(model, feature, why, rows.columns)
+    kind = rows.schema[model.label].dataType if model.label else None
+    wanted = {"LinearRegression": NumericType, "LogisticRegression": NumericType | BooleanType}
+    if kind is not None and not isinstance(kind, wanted.get(name, DataType)):
+        why = f"which is {kind.simpleString()}, and {name} predicts numbers, or true and false"
+        raise _refused(model, str(model.label), why, rows.columns)
+
+
+def _check_options(model: Model, recipe: Recipe, learner: Any) -> None:
+    """Check what a learner that learns slices can have.
+
+    Raises:
+        MODEL_OPTION: It has something else.
+    """
+    wants = getattr(learner, "task", None)
+    has_label = model.label is not None
+    alike = {type(metric).__name__ for metric in recipe.metrics}
+    has_chances = any(not getattr(metric, "requires_labels", True) for metric in recipe.metrics)
+    cannot = "which its learner cannot have"
+    for option, is_wrong, why in (
+        ("key=", model.key, f"{cannot}: it learns one model of all rows"),
+        ("drift=", model.drift is not None, f"{cannot}: it sees no single errors"),
+        ("metrics=", has_chances, "of which one needs the probability of each row"),
+        (
+            "metrics=",
+            recipe.task is Task.NUMBER and not alike <= {"MAE", "MSE", "RMSE"},
+            "of which one is not a mean of errors",
+        ),
+        ("label=", wants is Task.CLUSTER and has_label, f"{cannot}: it has no labels"),
+        ("no label=", wants not in (None, Task.CLUSTER) and not has_label, "which it learns"),
+    ):
+        if is_wrong:
+            raise fault("MODEL_OPTION", at=model.at, model=model.name, option=option, why=why)
 
 
 def _plain(rows: DataFrame, names: Sequence[str]) -> StructType:

@@ -19,7 +19,6 @@ from millstream.learn.scoring import (
     FeaturesAlone,
     Scoring,
     TrainedElsewhere,
-    Versioned,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
+
+    from millstream.learn.scoring import ScoringModel
 
 VERSION = "version"
 """The column that says which version scored a row."""
@@ -82,7 +83,7 @@ def score(
         from millstream.learn.versions import with_versions
 
         chosen = with_versions(rows, model, version, at)
-        return _scored(chosen, aside, at)
+        return scored(chosen, aside, at)
     if not features:
         _check_is_model(model, at)
         raise refused(at, "the features of a model that was trained elsewhere are not known")
@@ -94,13 +95,13 @@ def score(
         named: Any = model
         own = rows.columns
         if aside.tolerates:
-            rows = _scored(Chosen(rows, FeaturesAlone(tuple(features)), kind, ()), aside, at)
+            rows = scored(Chosen(rows, FeaturesAlone(tuple(features)), kind, ()), aside, at)
             rows = rows.select(*own)
         return transformed(rows, named, version or str(named.uid), kind, own)
     trained = _trained_elsewhere(model, at)
     is_yes_or_no = kind.typeName() == "boolean"
     fixed = TrainedElsewhere(trained, tuple(features), version or _called(trained), is_yes_or_no)
-    return _scored(Chosen(rows, fixed, kind, ()), aside, at)
+    return scored(Chosen(rows, fixed, kind, ()), aside, at)
 
 
 def _trained_elsewhere(model: object, at: Location) -> Any:
@@ -145,7 +146,7 @@ class Chosen:
 
     rows: DataFrame
     """With the columns below beside their own, if each row brings its model."""
-    recipe: Versioned | TrainedElsewhere | FeaturesAlone
+    recipe: ScoringModel
     type: DataType
     """Of predictions."""
     columns: tuple[str, ...]
@@ -165,7 +166,7 @@ def _check_columns(columns: Sequence[str], features: Sequence[str], at: Location
             raise refused(at, f"the rows have a column {name!r} already")
 
 
-def _scored(chosen: Chosen, aside: Aside, at: Location) -> DataFrame:
+def scored(chosen: Chosen, aside: Aside, at: Location) -> DataFrame:
     """Add what a model says of rows; the event time stays what it is."""
     import pyarrow as pa
     from pyspark.sql import functions as F

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from millstream.errors import MillstreamError
 from millstream.learn.learner import PartialFit, Predictor, Task, as_label
 from millstream.learn.learning import why_not
 from millstream.learn.onnx import OnnxModel
 from millstream.learn.pickled import check_digest, read_model
+from millstream.learn.taught import Taught, predicted_by
 from millstream.operators.build_context import build_context
 from millstream.operators.state.calls import trace_of
 from millstream.operators.state.raised_rows import RaisedRow
@@ -40,6 +41,19 @@ class _Parts(NamedTuple):
 
 PARTS = _Parts(*(f"_millstream_{name}" for name in _Parts._fields))
 """Names that no column of a user has."""
+
+
+class ScoringModel(Protocol):
+    """Scores rows that have its features."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that it predicts from."""
+        ...
+
+    def score(self, rows: pd.DataFrame) -> Scores:
+        """Score the rows of a batch of Arrow."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +120,7 @@ class TrainedElsewhere:
         return self._alone(rows), [None] * len(rows)
 
     def _alone(self, rows: pd.DataFrame) -> Any:
-        if hasattr(self.model, "predict"):
-            return self.model.predict(rows.to_numpy())
-        if hasattr(self.model, "predict_one"):
-            return [self.model.predict_one(x) for x in rows.to_dict("records")]
-        return self.model(rows)
+        return predicted_by(self.model, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +166,8 @@ def _scores_of(predictor: Predictor, rows: pd.DataFrame) -> tuple[Sequence[Any],
     learner, nothing = predictor.learner, [None] * len(rows)
     if rows.empty:
         return (), ()
+    if isinstance(learner, Taught):
+        return learner.scores(rows)
     if isinstance(learner, PartialFit):
         return _by_matrix(predictor, learner, rows)
     if predictor.task is Task.NUMBER and _is_in_batches(learner):
@@ -234,7 +246,7 @@ class Aside:
 class Scoring:
     """Scores batches of Arrow, in a task."""
 
-    model: Versioned | TrainedElsewhere | FeaturesAlone
+    model: ScoringModel
     type: pa.StructType
     """Of what is said of a row; with `is_right` first, if rows are quarantined."""
     label: str

@@ -201,6 +201,17 @@ def stored_versions(
     return rows.to_table(columns=columns, filter=wanted)
 
 
+def last_until(path: Path, version: str) -> tuple[str, int, bytes, str] | None:
+    """Return the last version that is not later than one: name, rows learnt, bytes, library."""
+    names: list[Any] = stored_versions(str(path), [NAME]).column(NAME).to_pylist()
+    newest = max((name for name in names if name <= version), default=None)
+    if newest is None:
+        return None
+    columns = [NAME, LEARNT, BYTES, LIBRARY]
+    [row] = stored_versions(str(path), columns, [newest]).to_pylist()
+    return newest, row[LEARNT], row[BYTES], row[LIBRARY]
+
+
 def read_versions(
     path: str,
     key: Sequence[str],

@@ -143,6 +143,8 @@ class Model(Table):
 
     learner: Callable[[], Any] = field(kw_only=True, compare=False, repr=False)
     """Makes a learner that has learnt nothing."""
+    way: Literal["rows", "sums", "slices"] = "rows"
+    """Whether it learns row by row, by sums of slices, or by the rows of slices."""
     label: str | None = None
     """The column that is predicted; None: a learner without labels."""
     features: tuple[str, ...] = ()

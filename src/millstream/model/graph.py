@@ -156,6 +156,10 @@ class Graph:
 
     def way_of(self, model: Model) -> str:
         """How a model learns: for each key in parallel, or all rows on one task, and why."""
+        if model.way == "sums":
+            return "one model of all rows, on all tasks: its statistics are sums, which merge"
+        if model.way == "slices":
+            return "one model of all rows, in the driver: a function gets the rows of each slice"
         if model.key:
             return f"one model for each {', '.join(model.key)}, many at a time"
         return "one model of all rows, on one task: each row is scored by what those before taught"

@@ -196,6 +196,11 @@ def roll_back(
     check_model(home, graph, name)
     view = _shown(home, graph, name)
     known = sorted({one.version for one in view.versions})
+    ways = {model.name: model.way for model in graph.models} if graph else {}
+    if ways.get(name, "rows") != "rows":
+        # Its versions are what it goes on from, and each is a function of the one before.
+        expected = "a model that learns row by row"
+        raise fault("ARGUMENT_REFUSED", option="--roll-back", value=name, expected=expected)
     to = named_version(version)
     if to is None or to not in known:
         shown = listed(tuple(known[-5:])) if known else "it has none yet"
