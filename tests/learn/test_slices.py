@@ -69,10 +69,6 @@ def rooms() -> ms.App:
     def by_hand(readings: DataFrame) -> DataFrame:
         return readings
 
-    @app.table
-    def seen(readings: DataFrame, bayes: DataFrame) -> DataFrame:
-        return ms.score(readings.drop("occupied"), bayes)
-
     return app
 
 
@@ -134,7 +130,6 @@ def test_slices_are_scored_then_learnt_and_a_crash_changes_nothing(
             (0, False),
             (1, True),
         }
-        assert s.table("seen").rows("version")
         s.assert_consistent()
 
 
