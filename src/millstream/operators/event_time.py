@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata by which Spark marks the event-time column."""
 
+BEHIND = "millstream.behindUs"
+"""The metadata of an event time that a join has held back, in a batch up to a frontier."""
+
 _MICROSECOND = timedelta(microseconds=1)
+
+
+def behind_us(rows: DataFrame, time: str) -> int:
+    """Return how far the rows of a join are behind the frontier: what reads them waits longer."""
+    return int((rows.schema[time].metadata or {}).get(BEHIND, 0))
 
 
 def event_time(

@@ -14,7 +14,7 @@ from millstream.model.duration import to_text
 from millstream.model.state import KeptOperator
 from millstream.operators.build_context import Hold, complete_us, continues_without, notes
 from millstream.operators.columns import free_name, quoted, typed
-from millstream.operators.event_time import WATERMARK
+from millstream.operators.event_time import BEHIND, WATERMARK, behind_us
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     How = Literal["inner", "left", "right", "full", "semi"]
 
 CALL = "ms.join_within"
-_BEHIND = "millstream.behindUs"
-"""How far the event time of a join's answer is behind the frontier: a further join waits longer."""
-
 _MILLISECOND_US = 1000
 
 _BOUNDS_A_BUCKET = 4
@@ -178,8 +175,7 @@ def _final(pairs: DataFrame, sides: Sides, bound: TimeBound) -> DataFrame:
 
 
 def _behind(sides: Sides) -> int:
-    fields = (sides.left.schema[sides.left_time], sides.right.schema[sides.right_time])
-    return max(int((field.metadata or {}).get(_BEHIND, 0)) for field in fields)
+    return max(behind_us(sides.left, sides.left_time), behind_us(sides.right, sides.right_time))
 
 
 def _columns(sides: Sides, bound: TimeBound, how: How) -> list[Column]:
@@ -207,8 +203,8 @@ def _metadata(
     metadata = dict(rows.schema[name].metadata or {})
     if not is_time:
         metadata.pop(WATERMARK, None)
-        metadata.pop(_BEHIND, None)
+        metadata.pop(BEHIND, None)
     elif not rows.isStreaming and not math.isinf(complete_us()):
-        metadata[_BEHIND] = _behind(sides) + bound.waits_us
+        metadata[BEHIND] = _behind(sides) + bound.waits_us
         notes().behind_us.append(_behind(sides) + bound.waits_us)
     return metadata

@@ -86,6 +86,8 @@ def run_keyed(
     answers: StructType,
     keeping: Keeping = _PLAIN,
     initial: DataFrame | None = None,
+    *,
+    behind_us: int = 0,
 ) -> DataFrame:
     """Return the answers to rows, whose first column is the text of their key.
 
@@ -95,6 +97,7 @@ def run_keyed(
         answers: The columns of an answer.
         keeping: How state is kept.
         initial: Rows of the same columns that come before all others.
+        behind_us: How far the rows of a batch are behind its frontier.
     """
     from millstream.spark.session import share_python
 
@@ -102,7 +105,7 @@ def run_keyed(
     if not rows.isStreaming:
         rows = rows if initial is None else rows.unionByName(initial)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY)
-        run = _Whole(keyed, to_arrow_schema(answers), complete_us(), keeping)
+        run = _Whole(keyed, to_arrow_schema(answers), complete_us() - behind_us, keeping)
         return ordered.mapInArrow(run, answers)
     return (
         _bucketed(rows)

@@ -15,6 +15,7 @@ from millstream.model.schema import Schema
 from millstream.model.state import KeptState
 from millstream.operators.build_context import Hold, build_context, notes
 from millstream.operators.columns import quoted
+from millstream.operators.event_time import behind_us
 from millstream.operators.state.buckets import KEY, Keeping, run_keyed
 from millstream.operators.state.calls import INITIAL_US, UNTIMED_US, Calls
 from millstream.operators.state.codec import JSON
@@ -122,7 +123,8 @@ def keyed_answers(
         initial = initial.crossJoin(F.broadcast(end)) if initial is not None else None
     elif declared.order == "event":
         notes().holds.append(Hold(held, keeps_times=False))
-    return run_keyed(ready, keyed, answers, keeping, initial)
+    behind = behind_us(rows, time) if time else 0
+    return run_keyed(ready, keyed, answers, keeping, initial, behind_us=behind)
 
 
 def key_text(rows: DataFrame, key: Sequence[str]) -> Column:
