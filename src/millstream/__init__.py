@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from millstream import learn as learn
     from millstream.app import App as App
     from millstream.landing.inbox import Inbox as Inbox
-    from millstream.learn import score as score
+    from millstream.learn.score import score as score
     from millstream.model.codec import AvroOptions as AvroOptions, CsvOptions as CsvOptions
     from millstream.operators import (
         Timer as Timer,
@@ -93,7 +93,7 @@ _ROOMS = {
     "reference": "operators",
     "salted": "operators",
     "sampling": "operators",
-    "score": "learn",
+    "score": "learn.score",
     "sink": "systems.custom.settings",
     "sketch": "operators",
     "stateful": "operators",

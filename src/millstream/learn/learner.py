@@ -217,7 +217,7 @@ def _takes_the_likeliest(learner: Any) -> bool:
         return False
     from river import base
 
-    return bool(learner.predict_one is base.Classifier.predict_one)
+    return getattr(learner, "predict_one", None) is base.Classifier.predict_one
 
 
 def as_label(prediction: Any, kind: str) -> Any:
