@@ -87,6 +87,7 @@ operators: setup ## Prove operators on RUNS random runs, and hold them to DuckDB
 	$(BIN)/python -m tests.operators.state.long --streams $(STREAMS) --runs $(RUNS) --seed $(SEED)
 	$(BIN)/python -m tests.operators.long --runs $(RUNS) --seed $(SEED)
 	$(BIN)/python -m tests.operators.sketches_long --runs $(RUNS) --seed $(SEED) --json bench/results/sketches.json
+	$(BIN)/python -m tests.learn.long --runs $(RUNS) --seed $(SEED) --json bench/results/models.json
 
 DELIVERIES ?= 300
 

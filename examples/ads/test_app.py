@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,4 +67,32 @@ def test_a_user_who_has_seen_a_campaign_too_often_is_capped(stream: Callable[...
         s.drain()
 
         assert s.table("capped").rows("campaign", "user", "at_least") == [("boots", "ann", 20)]
+        s.assert_consistent()
+
+
+def test_the_click_through_rate_of_each_campaign_is_learnt(stream: Callable[..., Script]) -> None:
+    rates, dice = {"boots": 0.05, "coffee": 0.4}, random.Random(1)
+    with stream(load(APP)) as s:
+        for number in range(600):
+            campaign, shown = dice.choice(("boots", "coffee")), at("09:00:00")
+            shown += timedelta(seconds=30 * number)
+            s.send("impressions", impression=number, campaign=campaign, at=shown.isoformat())
+            if dice.random() < rates[campaign]:
+                clicked = (shown + timedelta(minutes=dice.randrange(50))).isoformat()
+                s.send("clicks", impression=number, at=clicked)
+            if number % 200 == 199:
+                s.batch()
+        for source in ("impressions", "clicks"):
+            more = {"campaign": "boots"} if source == "impressions" else {}
+            s.send(source, impression=999, at="23:00:00", **more)
+        s.crash(after="sink_commit", query="rate")
+        s.restart()
+        s.drain()
+
+        rows = s.table("rate").rows("campaign", "score", "_learnt", "_kind")
+        scored = [row for row in rows if row[3] == "scored" and row[2] >= 400]
+        for campaign, rate in rates.items():
+            scores = [row[1] for row in scored if row[0] == campaign]
+            assert sum(abs(score - rate) < 0.1 for score in scores) == len(scores) > 0
+        assert s.table("expected").rows("expected")
         s.assert_consistent()

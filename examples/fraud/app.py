@@ -1,10 +1,15 @@
 """Fraud: approve or deny each payment, from what the customer has done in the last hour.
 
+Beside the rules, a model learns from all customers which payments were reported as fraud.
+
 payments   every payment, with a verdict
+reports    payments that a customer reported as fraud, with a verdict
 clean      each payment once
 decisions  each payment, approved or denied, with the rules against it
 customers  for each customer, the number of payments and denials, and the last denied payment
 probed     cards with small payments before a large one
+fraud      the model: each payment as it was scored before its report was learnt, and the versions
+found      how much fraud the rules found, and how much the model, by minute
 
 State: the recent payments of a customer, kept by a function of one customer. Reference: home and
 limit of each customer, in customers.csv; edit it while the app runs. Rules: conditions in SQL on
@@ -22,6 +27,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 import millstream as ms
 
 CUSTOMERS = Path(__file__).with_name("customers.csv")
+RATE = 200
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 RULES = {
@@ -44,9 +50,14 @@ probing = (
 )
 
 
+def stolen(number: int) -> int:
+    """Return which of twenty payments is that of a stolen card."""
+    return number * 20 + random.Random(number).randrange(20)
+
+
 def payment(dice: random.Random, number: int) -> dict[str, object]:
     """Generate a payment: most are small and at home, some cards are stolen."""
-    customer, is_stolen = dice.randrange(40), dice.random() < 0.05
+    customer, is_stolen = dice.randrange(40), stolen(number // 20) == number
     amount = dice.choice((0.5, 0.9, 3.0, 800.0)) if is_stolen else dice.lognormvariate(2.5, 1)
     return {
         "payment": number,
@@ -65,11 +76,28 @@ def payments() -> ms.Generator:
         "amount DOUBLE NOT NULL, country STRING NOT NULL, confirmed BOOLEAN",
         make=payment,
         event_time="at",
-        rate=200,
+        rate=RATE,
         seed=5,
         late=0.01,
         duplicate=0.01,
         malformed=0.01,
+    )
+
+
+def report(dice: random.Random, number: int) -> dict[str, object]:  # noqa: ARG001
+    """Generate a report: the customer sees ten seconds later that the card is stolen."""
+    return {"payment": stolen(number - 10 * RATE // 20)}
+
+
+@app.source(event_time="at", watermark="5 seconds")
+def reports() -> ms.Generator:
+    """Payments that were reported as fraud."""
+    return ms.Generator(
+        schema="payment BIGINT NOT NULL, at TIMESTAMP",
+        make=report,
+        event_time="at",
+        rate=RATE // 20,
+        seed=6,
     )
 
 
@@ -121,8 +149,10 @@ def decisions(clean: DataFrame) -> DataFrame:
     known = ms.reference(str(CUSTOMERS), format="csv", schema=schema)
     judged = history(clean).join(known, "customer", "left").withColumn("against", against())
     is_approved = F.size("against") == 0
+    is_abroad = F.coalesce(F.col("country") != F.col("home"), F.lit(True)).alias("abroad")
     return judged.select(
-        *("payment", "customer", "at", "amount", "country", "spent", "against"),
+        *("payment", "customer", "at", "amount", "country", "spent", "in_a_minute", "against"),
+        is_abroad,
         F.when(is_approved, "approved").otherwise("denied").alias("decision"),
     )
 
@@ -142,3 +172,40 @@ def customers(decisions: DataFrame) -> DataFrame:
 def probed(clean: DataFrame) -> DataFrame:
     """Matches that are final; `millstream backtest probed app.py` tries the pattern on history."""
     return ms.match(clean, probing, select="customer, small.at AS began, big.amount, ended")
+
+
+@app.view
+def labelled(decisions: DataFrame, reports: DataFrame) -> DataFrame:
+    """Each payment, and whether it is reported as fraud within half a minute."""
+    known = ms.join_within(decisions, reports, on="payment", within="30 seconds", how="left")
+    return known.select(
+        *("payment", "at", "abroad", "in_a_minute"),
+        F.log1p("amount").alias("size"),
+        (F.col("decision") == "denied").alias("denied"),
+        F.col("at_right").isNotNull().alias("reported"),
+    )
+
+
+@app.model(
+    learner=ms.learn.LogisticRegression(half_life="1 hour"),
+    label="reported",
+    features=["abroad", "size", "in_a_minute"],
+    every="10 seconds",
+)
+def fraud(labelled: DataFrame) -> DataFrame:
+    """Learn from all customers which payments are fraud."""
+    return labelled
+
+
+@app.table(mode="update", key=["minute"])
+def found(fraud: DataFrame) -> DataFrame:
+    """How much fraud the rules and the model found, on payments that it had not learnt."""
+    known = fraud.where("prediction IS NOT NULL")
+    return known.groupBy(F.window("at", "1 minute").alias("minute")).agg(
+        F.count("*").alias("payments"),
+        F.count_if("reported").alias("frauds"),
+        F.count_if(F.expr("reported AND denied")).alias("by_rules"),
+        F.count_if(F.expr("reported AND prediction")).alias("by_model"),
+        F.count_if(F.expr("NOT reported AND denied")).alias("rules_wrong"),
+        F.count_if(F.expr("NOT reported AND prediction")).alias("model_wrong"),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,4 +60,33 @@ def test_a_payment_is_denied_for_what_came_before_it_however_it_arrives(
             ("customer-99", 1, 1, 7),
         ]
         assert s.table("probed").rows("customer", "amount") == [("customer-01", 800.0)]
+        s.assert_consistent()
+
+
+def test_a_model_learns_from_all_customers_what_is_reported(stream: Callable[..., Script]) -> None:
+    dice, noon = random.Random(1), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    with stream(load(APP)) as s:
+        for number in range(240):
+            is_stolen, at = dice.random() < 0.2, noon + timedelta(milliseconds=500 * number)
+            paid = {"amount": 20.0 * dice.random(), "country": "DE", "confirmed": False}
+            if is_stolen:
+                paid |= {"amount": 500.0 + 500 * dice.random(), "country": "BR"}
+                later = (at + timedelta(seconds=10)).isoformat()
+                s.send("reports", payment=number, at=later)
+            customer = f"customer-{dice.randrange(40):02d}"
+            s.send("payments", payment=number, customer=customer, at=at.isoformat(), **paid)
+            if number % 60 == 59:
+                s.batch()
+        for source in ("payments", "reports"):
+            more = {"customer": "a", "amount": 1.0, "country": "DE"}
+            more = more if source == "payments" else {}
+            s.send(source, payment=9999, at="12:10:00", **more)
+        s.crash(after="sink_commit", query="fraud")
+        s.restart()
+        s.drain()
+
+        rows = s.table("fraud").rows("reported", "prediction", "_learnt", "_kind")
+        scored = [row for row in rows if row[3] == "scored" and row[2] >= 60]
+        assert sum(row[0] == row[1] for row in scored) > 0.97 * len(scored) > 90
+        assert s.table("found").rows("by_model")
         s.assert_consistent()
