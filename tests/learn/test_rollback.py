@@ -326,7 +326,8 @@ def test_drift_is_an_alert_of_the_app(stream: Callable[..., Script]) -> None:
     with stream(app) as s:
         for number in range(120):
             lit, at = number % 2 == 1, f"12:{number // 60:02}:{number % 60:02}"
-            s.send("readings", at=at, light=100.0 * lit, occupied=lit == (number < 60))
+            light = 100.0 * lit + number % 7
+            s.send("readings", at=at, light=light, occupied=lit == (number < 60))
         s.send("readings", at="12:05:00", light=0.0, occupied=None)
         for _ in range(4):
             s.batch()
