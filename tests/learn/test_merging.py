@@ -16,15 +16,10 @@ from river import datasets, evaluate, linear_model, metrics, naive_bayes, prepro
 from sklearn import linear_model as sk_linear
 from sklearn.naive_bayes import GaussianNB
 
+from millstream.learn import KMeans, LinearRegression, LogisticRegression, NaiveBayes
 from millstream.learn.exact import exact_sum, totals_of
 from millstream.learn.learner import Task
-from millstream.learn.merging import (
-    KMeans,
-    LinearRegression,
-    LogisticRegression,
-    NaiveBayes,
-    Slice,
-)
+from millstream.learn.merging import Slice
 from millstream.learn.pickled import canonical_bytes
 from millstream.learn.taught import LEARNER, ROWS, Taught
 
