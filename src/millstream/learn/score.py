@@ -127,7 +127,7 @@ def _check_is_model(model: object, at: Location) -> None:
 
 
 def _called(model: Any) -> str:
-    """Name a model that nobody has named: by what it is, and its content if that can be told."""
+    """Name a model that nobody has named: by what it is, and its content if that is known."""
     if isinstance(model, OnnxModel):
         return f"onnx {model.digest[:_DIGITS]}"
     if hasattr(model, "predict") or hasattr(model, "predict_one"):
